@@ -1,0 +1,1 @@
+"""What instructors run: exercises, grading, audit. Never installed for students."""

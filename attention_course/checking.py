@@ -1,0 +1,92 @@
+"""`check(exercise, candidate)`: the one line that every check cell of the notebooks holds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from attention_course import codec, panel
+from attention_course.checks_file import load_exercise
+from attention_course.drivers import run_all
+from attention_course.judging import judge
+
+# Grading writes the inputs of the hidden cases (and nothing else) under this name beside the
+# notebook, and reads the outcomes from an output of this type.
+HIDDEN_CASES_FILE = "hidden_cases.json"
+OUTCOMES_TYPE = "application/vnd.attention-course.outcomes+json"
+
+
+class CheckFailed(Exception):
+    """An answer is not right yet. The message says what differs and what to look at."""
+
+    def __init__(self, message: str, shown: bool = False):
+        super().__init__(message)
+        self._shown = shown
+
+    def _render_traceback_(self) -> list[str]:
+        """Keep IPython's traceback to the message: the frames would only show the course's code."""
+        first_line = str(self).splitlines()[0]
+        return [f"CheckFailed: {first_line if self._shown else self}"]
+
+
+def _in_notebook() -> bool:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    shell = get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _emit_hidden_outcomes(exercise_id: str, candidate: Any) -> None:
+    """Run the hidden cases that grading has put beside the notebook; hand back plain arrays."""
+    from IPython.display import display
+
+    task = codec.loads(Path(HIDDEN_CASES_FILE).read_text(encoding="utf-8"))[exercise_id]
+    outcomes = run_all(task["driver"], candidate, task["cases"], task["outputs"], task["seconds"])
+    document = codec.dumps(
+        {"exercise": exercise_id, "outcomes": [outcome.to_plain() for outcome in outcomes]}
+    )
+    display({OUTCOMES_TYPE: document, "text/plain": "answers recorded"}, raw=True)
+
+
+def check(exercise_id: str, candidate: Any) -> None:
+    """Check your answer to an exercise on its public cases and show the result.
+
+    Pass the function itself, not a call of it: `check("softmax", softmax)`. Raises CheckFailed if
+    a case fails (so that Validate sees it) and CheckSetupError if the check itself cannot run.
+    """
+    grading = os.environ.get("NBGRADER_EXECUTION") == "autograde"
+    if grading and Path(HIDDEN_CASES_FILE).exists():
+        _emit_hidden_outcomes(exercise_id, candidate)
+        return
+    exercise = load_exercise(exercise_id)
+    outcomes = run_all(
+        exercise.driver,
+        candidate,
+        [case.inputs for case in exercise.cases],
+        exercise.outputs,
+        exercise.seconds,
+    )
+    verdict = judge(
+        exercise_id,
+        exercise.groups,
+        exercise.cases,
+        outcomes,
+        exercise.expected,
+        exercise.mistakes,
+        exercise.tolerance,
+    )
+    failed = verdict.failed_case
+    inputs = exercise.cases[failed].inputs if failed is not None else None
+    text = panel.as_text(verdict, inputs)
+    notebook = _in_notebook() and "NBGRADER_EXECUTION" not in os.environ
+    if notebook:
+        from IPython.display import display
+
+        display({"text/plain": text, "text/html": panel.as_html(verdict, inputs)}, raw=True)
+    elif verdict.status == "passed":
+        print(text)
+    if verdict.status != "passed":
+        raise CheckFailed(text, shown=notebook)

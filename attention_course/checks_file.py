@@ -1,0 +1,104 @@
+"""Read `checks.json`, the public cases of a chapter, from beside its notebook."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attention_course import codec
+from attention_course.comparing import Tolerance
+from attention_course.judging import Case, KnownMistake
+from attention_course.running import Outcome
+
+FILE_NAME = "checks.json"
+
+
+class CheckSetupError(Exception):
+    """A check cannot run: its file is missing, damaged, or knows no such exercise."""
+
+
+@dataclass(frozen=True)
+class PublicExercise:
+    """One exercise as students get it: what to run, what is expected, which mistakes are known."""
+
+    id: str
+    title: str
+    asks: str
+    driver: str
+    outputs: tuple[str, ...]
+    seconds: float
+    tolerance: Tolerance
+    groups: dict[str, tuple[float, str]]
+    cases: list[Case]
+    expected: list[Outcome]
+    mistakes: list[KnownMistake]
+
+    @classmethod
+    def from_plain(cls, exercise_id: str, plain: dict[str, Any]) -> PublicExercise:
+        """Read one exercise of a decoded checks file."""
+        return cls(
+            id=exercise_id,
+            title=plain["title"],
+            asks=plain["asks"],
+            driver=plain["driver"],
+            outputs=tuple(plain["outputs"]),
+            seconds=plain["seconds"],
+            tolerance=Tolerance(**plain["tolerance"]),
+            groups={name: tuple(value) for name, value in plain["groups"].items()},
+            cases=[Case(**case) for case in plain["cases"]],
+            expected=[Outcome.from_plain(item) for item in plain["expected"]],
+            mistakes=[
+                KnownMistake(
+                    mistake["name"],
+                    mistake["cause"],
+                    mistake["next_step"],
+                    [Outcome.from_plain(item) for item in mistake["outcomes"]],
+                )
+                for mistake in plain["mistakes"]
+            ],
+        )
+
+
+@functools.lru_cache(maxsize=4)
+def _read(path: Path, changed: int) -> dict[str, PublicExercise]:
+    try:
+        plain = codec.loads(path.read_text(encoding="utf-8"))
+        return {name: PublicExercise.from_plain(name, item) for name, item in plain.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckSetupError(
+            f"{path} is damaged ({error}). Take a fresh copy of the file from the course."
+        ) from None
+
+
+def load_exercise(exercise_id: str, folder: Path | None = None) -> PublicExercise:
+    """Return one exercise of the checks file in `folder` (default: the working folder).
+
+    Raises CheckSetupError with what to do if the file or the exercise is not there.
+    """
+    path = (folder or Path.cwd()) / FILE_NAME
+    if not path.is_file():
+        raise CheckSetupError(
+            f"There is no {FILE_NAME} in {path.parent}. It lies beside the chapter's notebook: "
+            "open the notebook from the course folder, and copy both files if you move it."
+        )
+    exercises = _read(path, path.stat().st_mtime_ns)
+    if exercise_id not in exercises:
+        known = ", ".join(exercises)
+        raise CheckSetupError(f"No exercise is called {exercise_id!r}. This chapter has: {known}.")
+    return exercises[exercise_id]
+
+
+def example(exercise_id: str, case: int = 1) -> dict[str, Any]:
+    """Return the inputs of one public case, to try by hand: `softmax(**example("softmax", 2))`.
+
+    Cases count from 1, as the panel of `check` does. Raises CheckSetupError for an unknown
+    exercise or case.
+    """
+    cases = load_exercise(exercise_id).cases
+    if not (isinstance(case, int) and 1 <= case <= len(cases)):
+        raise CheckSetupError(
+            f"{exercise_id!r} has the cases 1 to {len(cases)}; {case!r} is none of them."
+        )
+    return codec.from_json(codec.to_json(dict(cases[case - 1].inputs)))

@@ -1,0 +1,143 @@
+"""Compare what a candidate did with what was expected, strictest question first.
+
+Order: did it return, did it leave its inputs alone, shapes, kinds of numbers, NaN, values. Shapes
+come first because `numpy.allclose` broadcasts and would call a wrong shape right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attention_course.running import Outcome
+
+KIND_NAMES = {"b": "True/False", "i": "integers", "u": "integers", "f": "floating-point numbers"}
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A number is right when |got − expected| ≤ absolute + relative·|expected|."""
+
+    relative: float = 1e-7
+    absolute: float = 1e-9
+
+    def for_dtype(self, dtype: np.dtype) -> Tolerance:
+        """Widen for float32 answers, which carry seven digits."""
+        if dtype == np.float32:
+            return Tolerance(max(self.relative, 1e-4), max(self.absolute, 1e-5))
+        return self
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing that differs. `kind` is a short word, `sentence` shows no expected value.
+
+    `got` and `expected` are texts; a grader that must not reveal a hidden value drops `expected`
+    with `hidden()`.
+    """
+
+    kind: str
+    sentence: str
+    output: str = ""
+    index: tuple[int, ...] | None = None
+    got: str = ""
+    expected: str = ""
+
+    def hidden(self) -> Difference:
+        """Give the same difference without what was expected."""
+        return replace(self, expected="")
+
+
+def _format(value: np.generic) -> str:
+    return f"{float(value):.6g}" if value.dtype.kind == "f" else str(value)
+
+
+def _kind(dtype: np.dtype) -> str:
+    return "i" if dtype.kind == "u" else dtype.kind
+
+
+def _compare_arrays(
+    name: str, got: np.ndarray, expected: np.ndarray, tolerance: Tolerance
+) -> Difference | None:
+    if got.shape != expected.shape:
+        sentence = f"`{name}` has the wrong shape."
+        return Difference("shape", sentence, name, None, str(got.shape), str(expected.shape))
+    if _kind(got.dtype) != _kind(expected.dtype):
+        sentence = f"`{name}` holds the wrong kind of numbers."
+        return Difference(
+            "dtype",
+            sentence,
+            name,
+            None,
+            f"{KIND_NAMES[got.dtype.kind]} ({got.dtype})",
+            KIND_NAMES[expected.dtype.kind],
+        )
+    if got.dtype.kind != "f":
+        wrong = got != expected
+    else:
+        limit = tolerance.for_dtype(got.dtype)
+        a, b = got.astype(np.float64), expected.astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.abs(a - b) <= limit.absolute + limit.relative * np.abs(b)
+        wrong = ~((a == b) | (np.isfinite(b) & near) | (np.isnan(a) & np.isnan(b)))
+        nans = np.isnan(a) & ~np.isnan(b)
+        if nans.any():
+            index = tuple(int(i) for i in np.argwhere(nans)[0])
+            sentence = f"`{name}` contains NaN ({int(nans.sum())} of {nans.size} entries)."
+            return Difference("nan", sentence, name, index, "nan", _format(b[index]))
+    if not wrong.any():
+        return None
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    sentence = f"`{name}` differs at {int(wrong.sum())} of {wrong.size} entries."
+    return Difference(
+        "values", sentence, name, index, _format(got[index]), _format(expected[index])
+    )
+
+
+def compare(got: Outcome, expected: Outcome, tolerance: Tolerance) -> Difference | None:
+    """Return the first difference between two outcomes of the same case, or None if there is none.
+
+    An expected "raised" outcome is met by an exception of the same class, whatever its message.
+    """
+    if expected.status == "raised":
+        if got.status == "raised" and got.error == expected.error:
+            return None
+        seen = f"it raised {got.error}" if got.status == "raised" else f"it {got.status}"
+        sentence = "This input must be refused, and it was not refused in the way asked for."
+        return Difference("not refused", sentence, "", None, seen, f"it raises {expected.error}")
+    if got.status == "raised":
+        if got.error == "NotImplementedError":
+            return Difference("not attempted", "There is no answer yet: the stub is still there.")
+        text = f"{got.error}: {got.message}" if got.message else got.error
+        return Difference("raised", "Your code raised an exception.", "", None, text)
+    if got.status == "timed out":
+        return Difference("timed out", f"Your code was stopped: {got.message}.")
+    if got.status != "returned":
+        return Difference("unusable", f"The answer cannot be compared: {got.message}")
+    if got.changed_inputs:
+        names = ", ".join(f"`{name}`" for name in got.changed_inputs)
+        return Difference("changed input", f"Your code changed its input {names} in place.")
+    for name, array in expected.outputs.items():
+        if name not in got.outputs:
+            return Difference("unusable", f"The answer has no `{name}`.")
+        if expected.kinds[name] == "array" and got.kinds[name] == "sequence":
+            sentence = f"`{name}` is a Python list or tuple; a NumPy array is expected."
+            return Difference("type", sentence, name)
+        found = _compare_arrays(name, got.outputs[name], array, tolerance)
+        if found:
+            return found
+    return None
+
+
+def same_outcome(a: Outcome, b: Outcome) -> bool:
+    """Tell whether two candidates did the same on a case: equal to six digits, NaN like NaN."""
+    if a.status != b.status or set(a.changed_inputs) != set(b.changed_inputs):
+        return False
+    if a.status == "raised":
+        return a.error == b.error and a.message == b.message
+    if a.status == "unusable":
+        return a.message == b.message
+    loose = Tolerance(1e-6, 1e-8)
+    plain_a, plain_b = replace(a, changed_inputs=()), replace(b, changed_inputs=())
+    return compare(plain_a, plain_b, loose) is None and a.outputs.keys() == b.outputs.keys()

@@ -1,0 +1,248 @@
+"""Run a candidate on one case and write down what happened, whatever happens.
+
+A candidate is a student's function. It may raise, return nothing, return the wrong thing, change
+its inputs, print without end or never return; each of these is an `Outcome`, none is an accident.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import copy
+import io
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+LONGEST_TEXT = 2_000  # characters of a candidate's own text (prints, messages) that are kept
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one candidate did on one case.
+
+    `status` is one of "returned", "raised", "timed out" or "unusable" (it returned something that
+    cannot be compared; `message` says what). `outputs` maps output names to arrays. `kinds` holds
+    for every output whether it came as "array", "number" or "sequence".
+    """
+
+    status: str
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+    message: str = ""
+    changed_inputs: tuple[str, ...] = ()
+    details: Mapping[str, str] = field(default_factory=dict)  # traceback, printed, warning
+
+    def to_plain(self) -> dict[str, Any]:
+        """Give the parts that grading compares and shows, as `codec` can store them."""
+        return {
+            "status": self.status,
+            "outputs": dict(self.outputs),
+            "kinds": dict(self.kinds),
+            "error": self.error,
+            "message": self.message,
+            "changed_inputs": list(self.changed_inputs),
+            "details": dict(self.details),
+        }
+
+    def without_details(self) -> dict[str, Any]:
+        """Give `to_plain`'s dict with no details: what a built file holds."""
+        return {**self.to_plain(), "details": {}}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Outcome:
+        """Read `to_plain`'s dict; raises ValueError if a part is missing or of the wrong type."""
+        try:
+            outputs = {str(k): v for k, v in plain["outputs"].items() if isinstance(v, np.ndarray)}
+            return cls(
+                status=str(plain["status"]),
+                outputs=outputs,
+                kinds={str(k): str(v) for k, v in plain["kinds"].items()},
+                error=str(plain["error"])[:LONGEST_TEXT],
+                message=str(plain["message"])[:LONGEST_TEXT],
+                changed_inputs=tuple(str(name) for name in plain["changed_inputs"]),
+                details={str(k): str(v)[:LONGEST_TEXT] for k, v in plain["details"].items()},
+            )
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"not an outcome: {error}") from None
+
+
+class OutOfTime(Exception):
+    """The candidate was interrupted because its time was up."""
+
+
+def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
+    """Call `function` in this (main) thread and interrupt it after `seconds`.
+
+    Works on every system, since it raises KeyboardInterrupt as Ctrl+C does. Code that swallows
+    KeyboardInterrupt or sits in one long C call is only stopped by the notebook's own time limit.
+    Raises OutOfTime. Outside the main thread there is nothing to interrupt: no limit applies.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    lock = threading.Lock()
+    state = {"done": False, "fired": False}
+
+    def interrupt() -> None:
+        with lock:
+            if not state["done"]:
+                state["fired"] = True
+                _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        try:
+            return function()
+        finally:
+            with lock:
+                state["done"] = True
+            timer.cancel()
+            if state["fired"]:
+                time.sleep(0.2)  # the interrupt may still be on its way: meet it here
+    except KeyboardInterrupt:
+        if not state["fired"]:
+            raise  # the reader pressed Stop
+    raise OutOfTime(f"no answer within {seconds:g} s")
+
+
+class _BoundedText(io.StringIO):
+    """Keeps the first characters written to it and drops the rest."""
+
+    def write(self, text: str) -> int:
+        room = LONGEST_TEXT - self.tell()
+        if room > 0:
+            super().write(text[:room])
+        return len(text)
+
+
+def _kind_and_array(value: Any) -> tuple[str, np.ndarray] | str:
+    """Give (kind, copied array) of a returned value, or a sentence that says why it is unusable."""
+    if value is None:
+        return "it returned None. Is a `return` missing?"
+    if value is NotImplemented or value is Ellipsis:
+        return f"it returned {value!r}, the placeholder."
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.array(value)
+        if array.dtype.kind not in "biuf":
+            return f"it returned an array of dtype {array.dtype}; numbers or bools are expected."
+        return ("number" if array.ndim == 0 else "array"), array
+    if isinstance(value, bool | int | float):
+        return "number", np.array(value)
+    if isinstance(value, list | tuple):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                array = np.array(value)
+        except (ValueError, Warning, OverflowError):
+            return f"it returned a {type(value).__name__} whose parts have different shapes."
+        if array.dtype.kind not in "biuf":
+            return f"it returned a {type(value).__name__} of things that are not numbers."
+        return "sequence", array
+    return f"it returned a {type(value).__name__}; a NumPy array is expected."
+
+
+def _read_result(result: Any, names: Sequence[str]) -> Outcome:
+    """Turn a returned value into an outcome with one array for each output name."""
+    parts = (result,)
+    if len(names) > 1:
+        if not isinstance(result, tuple | list) or len(result) != len(names):
+            what = (
+                f"{len(result)} values"
+                if isinstance(result, tuple | list)
+                else f"one {type(result).__name__}"
+            )
+            return Outcome(
+                "unusable",
+                message=f"it returned {what}; {len(names)} are expected: {', '.join(names)}.",
+            )
+        parts = tuple(result)
+    outputs, kinds = {}, {}
+    for name, part in zip(names, parts, strict=True):
+        read = _kind_and_array(part)
+        if isinstance(read, str):
+            where = "" if len(names) == 1 else f" (for `{name}`)"
+            return Outcome("unusable", message=read + where)
+        kinds[name], outputs[name] = read
+    return Outcome("returned", outputs, kinds)
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    def differs(a: Any, b: Any) -> bool:
+        if isinstance(a, np.ndarray):
+            return a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes()
+        if isinstance(a, list | dict):
+            return repr(a) != repr(b)
+        return False
+
+    return tuple(name for name in before if differs(before[name], after[name]))
+
+
+def students_traceback(error: BaseException) -> str:
+    """Cut a traceback down to the lines that the student wrote: no course and library frames."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "ipykernel" in frame.filename
+        or frame.filename.startswith("<")
+        or "site-packages" not in frame.filename
+    ]
+    frames = [frame for frame in frames if not frame.filename.startswith(_OWN_FOLDER)]
+    lines = [f"  line {frame.lineno} in {frame.name}: {frame.line}" for frame in frames[-3:]]
+    return "\n".join(lines)[:LONGEST_TEXT]
+
+
+_OWN_FOLDER = __file__.rsplit("running.py", 1)[0]
+
+
+def run_case(
+    call: Callable[..., Any], inputs: Mapping[str, Any], names: Sequence[str], seconds: float
+) -> Outcome:
+    """Run `call(**inputs)` on private copies of `inputs` and report the outcome.
+
+    `names` are the names of what it returns, in order; with more than one a tuple is expected.
+    Whatever the candidate prints is kept aside (bounded), so that nothing reaches stderr; RNG
+    state, warning filters and NumPy's error state are put back afterwards.
+    """
+    given = copy.deepcopy(dict(inputs))
+    printed = _BoundedText()
+    details: dict[str, str] = {}
+    random_state = np.random.get_state()
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        np.errstate(),
+    ):
+        warnings.simplefilter("always")
+        try:
+            result = call_with_limit(lambda: call(**given), seconds)
+            outcome = _read_result(result, names)
+        except OutOfTime as error:
+            outcome = Outcome("timed out", message=str(error))
+        except (Exception, SystemExit) as error:
+            details["traceback"] = students_traceback(error)
+            message = f"{error}"[:LONGEST_TEXT]
+            outcome = Outcome("raised", error=type(error).__name__, message=message)
+    np.random.set_state(random_state)
+    if printed.tell():
+        details["printed"] = printed.getvalue()
+    if caught:
+        details["warning"] = f"{caught[0].category.__name__}: {caught[0].message}"[:300]
+    return Outcome(
+        outcome.status,
+        outcome.outputs,
+        outcome.kinds,
+        outcome.error,
+        outcome.message,
+        _changed(inputs, given),
+        details,
+    )

@@ -1,0 +1,160 @@
+"""What an exercise is: data. One module per chapter in `autograder/exercises/` lists them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from attention_course.comparing import Tolerance
+from attention_course.drivers import DRIVERS, run_all
+from attention_course.judging import Case, KnownMistake, Verdict, judge
+from attention_course.running import Outcome
+
+PUBLIC_SEED = 0
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A wrong implementation with the help for a student who has made exactly this mistake.
+
+    `function` has the exercise's signature; its name is the misconception's name. `cause` is one
+    sentence that says what went wrong; `next_step` says what to look at, never the answer.
+    """
+
+    function: Callable[..., Any]
+    cause: str
+    next_step: str
+
+    @property
+    def name(self) -> str:
+        """Name of the misconception, as verdicts report it."""
+        return self.function.__name__
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cases that earn their points together. `about` says in words what they test."""
+
+    points: float
+    about: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise and everything that is needed to check it.
+
+    `cases(rng)` yields `Case`s, other ones for every generator, all groups covered each time.
+    `reference` is an independent implementation. Both it and every candidate are called with a
+    case's inputs as keyword arguments named in `parameters`. `outputs` names what is returned;
+    with several names a tuple. `equivalent_mutants` maps a mutant's description, as `make audit`
+    prints it, to the reason why it is not wrong.
+    """
+
+    id: str
+    title: str
+    asks: str
+    parameters: tuple[str, ...]
+    groups: Mapping[str, Group]
+    cases: Callable[[np.random.Generator], Iterable[Case]]
+    reference: Callable[..., Any]
+    misconceptions: tuple[Misconception, ...]
+    accepted: tuple[Callable[..., Any], ...]
+    outputs: tuple[str, ...] = ("result",)
+    driver: str = "function"
+    seconds: float = 2.0
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    equivalent_mutants: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.driver not in DRIVERS:
+            raise ValueError(f"exercise {self.id}: no driver {self.driver!r} in {sorted(DRIVERS)}")
+        if not self.groups:
+            raise ValueError(f"exercise {self.id}: it has no group of cases")
+
+    @property
+    def points(self) -> float:
+        """What the exercise is worth: the sum over its groups."""
+        return sum(group.points for group in self.groups.values())
+
+    @property
+    def signature(self) -> str:
+        """The signature that students fill in."""
+        return f"{self.id}({', '.join(self.parameters)})"
+
+    def make_cases(self, seed: int) -> list[Case]:
+        """Make the cases of `seed`; the exercise's id is mixed in, so exercises don't share inputs.
+
+        Raises ValueError if a case has a wrong group or wrong inputs, or a group has no case.
+        """
+        rng = np.random.default_rng([seed, zlib.crc32(self.id.encode())])
+        cases = list(self.cases(rng))
+        for case in cases:
+            if case.group not in self.groups:
+                raise ValueError(f"exercise {self.id}: a case is in no known group: {case.group}")
+            if not set(case.inputs) <= set(self.parameters):
+                raise ValueError(f"exercise {self.id}: inputs {sorted(case.inputs)} don't fit")
+        empty = set(self.groups) - {case.group for case in cases}
+        if empty:
+            raise ValueError(f"exercise {self.id}: no case in group {sorted(empty)}")
+        return cases
+
+    def run(self, candidate: Any, cases: list[Case]) -> list[Outcome]:
+        """Run a candidate in this process. Only for code that the course itself wrote."""
+        inputs = [case.inputs for case in cases]
+        return run_all(self.driver, candidate, inputs, self.outputs, self.seconds)
+
+    def known_mistakes(self, cases: list[Case]) -> list[KnownMistake]:
+        """Give what each misconception does on `cases`."""
+        return [
+            KnownMistake(m.name, m.cause, m.next_step, self.run(m.function, cases))
+            for m in self.misconceptions
+        ]
+
+    def judge(
+        self, outcomes: list[Outcome], cases: list[Case], mistakes: list[KnownMistake] | None = None
+    ) -> Verdict:
+        """Judge outcomes of a candidate on `cases` against the reference."""
+        return judge(
+            self.id,
+            {name: (group.points, group.about) for name, group in self.groups.items()},
+            cases,
+            outcomes,
+            self.run(self.reference, cases),
+            self.known_mistakes(cases) if mistakes is None else mistakes,
+            self.tolerance,
+        )
+
+    def public_plain(self) -> dict[str, Any]:
+        """Give the exercise as the checks file beside the notebook holds it."""
+        cases = self.make_cases(PUBLIC_SEED)
+        expected = self.run(self.reference, cases)
+        return {
+            "title": self.title,
+            "asks": self.asks,
+            "driver": self.driver,
+            "outputs": list(self.outputs),
+            "seconds": self.seconds,
+            "tolerance": {
+                "relative": self.tolerance.relative,
+                "absolute": self.tolerance.absolute,
+            },
+            "groups": {name: [g.points, g.about] for name, g in self.groups.items()},
+            "cases": [
+                {"group": case.group, "inputs": dict(case.inputs), "about": case.about}
+                for case in cases
+            ],
+            "expected": [outcome.without_details() for outcome in expected],
+            "mistakes": [
+                {
+                    "name": mistake.name,
+                    "cause": mistake.cause,
+                    "next_step": mistake.next_step,
+                    "outcomes": [outcome.without_details() for outcome in mistake.outcomes],
+                }
+                for mistake in self.known_mistakes(cases)
+            ],
+        }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,4 +102,4 @@ def example(exercise_id: str, case: int = 1) -> dict[str, Any]:
         raise CheckSetupError(
             f"{exercise_id!r} has the cases 1 to {len(cases)}; {case!r} is none of them."
         )
-    return codec.from_json(codec.to_json(dict(cases[case - 1].inputs)))
+    return copy.deepcopy(dict(cases[case - 1].inputs))

@@ -84,6 +84,11 @@ def from_json(value: Any) -> Any:
     raise ValueError("not a stored value: unknown kind")
 
 
+def rounded(value: Any, digits: int) -> Any:
+    """Return a deep copy of `value` whose floats have at most `digits` significant digits."""
+    return from_json(to_json(value, digits))
+
+
 def dumps(value: Any, digits: int | None = None) -> str:
     """Write `value` as compact, deterministic JSON text."""
     return json.dumps(to_json(value, digits), separators=(",", ":"), allow_nan=False)

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from attention_course import codec
 from attention_course.comparing import Tolerance
 from attention_course.drivers import DRIVERS, run_all
 from attention_course.judging import Case, KnownMistake, Verdict, judge
 from attention_course.running import Outcome
 
 PUBLIC_SEED = 0
+INPUT_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,14 @@ class Exercise:
     def make_cases(self, seed: int) -> list[Case]:
         """Make the cases of `seed`; the exercise's id is mixed in, so exercises don't share inputs.
 
+        Floats are rounded to six digits, so that the checks file holds exactly what was checked.
         Raises ValueError if a case has a wrong group or wrong inputs, or a group has no case.
         """
         rng = np.random.default_rng([seed, zlib.crc32(self.id.encode())])
-        cases = list(self.cases(rng))
+        cases = [
+            Case(case.group, codec.rounded(dict(case.inputs), INPUT_DIGITS), case.about)
+            for case in self.cases(rng)
+        ]
         for case in cases:
             if case.group not in self.groups:
                 raise ValueError(f"exercise {self.id}: a case is in no known group: {case.group}")

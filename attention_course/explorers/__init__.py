@@ -1,5 +1,8 @@
 """Explorers: interactive figures that compute and draw in the browser."""
 
+from attention_course.explorers.broadcasting_viewer import broadcasting_viewer
 from attention_course.explorers.mask_painter import mask_painter
+from attention_course.explorers.query_walk import query_walk
+from attention_course.explorers.scale_explorer import scale_explorer
 
-__all__ = ["mask_painter"]
+__all__ = ["broadcasting_viewer", "mask_painter", "query_walk", "scale_explorer"]

@@ -40,7 +40,7 @@ const statusLine = () => h("p", { class: "lm-status", role: "status", "aria-live
 // A labelled range input with its reading beside it. `show` turns the number into words.
 function slider({ label, min, max, step, show, change }) {
   const input = h("input", { type: "range", min, max, step });
-  const reading = h("output");
+  const reading = h("span", { class: "lm-value-now", "aria-hidden": "true" }); // said by aria-valuetext
   const element = h("label", { class: "lm-slider" }, h("span", {}, label), input, reading);
   input.addEventListener("input", () => change(Number(input.value)));
   const move = (value) => {
@@ -132,6 +132,10 @@ function fixed(number, digits = 2) {
   const text = Math.abs(number).toFixed(digits);
   return number < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
+
+// The background of a cell that shows a weight from 0 to 1.
+const shade = (weight) =>
+  `color-mix(in srgb, var(--lm-fill) ${Math.round(100 * weight)}%, var(--lm-paper))`;
 
 const quoted = (token) => `“${token}”`;
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;

@@ -123,8 +123,8 @@ function render({ model, el }) {
         const [cell, weight] = [weightCells[i][j], weights[i][j]];
         cell.textContent = open ? fixed(weight) : "0";
         cell.classList.toggle("lm-closed", !open);
-        cell.classList.toggle("lm-strong", weight > 0.5);
-        cell.style.background = `color-mix(in srgb, var(--lm-blue) ${Math.round(100 * weight)}%, var(--lm-paper))`;
+        cell.classList.toggle("lm-strong", weight > 0.8);
+        cell.style.background = shade(weight);
       });
       outputCells[i].forEach((cell, k) => tint(cell, outputs[i][k]).classList.toggle("lm-moved", moved[i]));
       marks[i].textContent = moved[i] ? "changed" : "";

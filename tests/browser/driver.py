@@ -32,8 +32,9 @@ def find_chromium() -> str:
     asked = os.environ.get("CHROMIUM")
     path = asked or shutil.which("chromium") or shutil.which("chromium-browser")
     if not path or not os.access(path, os.X_OK):
+        where = f" at CHROMIUM={asked}" if asked else ""
         raise AssertionError(
-            f"The browser tests need Chromium and found none{f' at CHROMIUM={asked}' if asked else ''}."
+            f"The browser tests need Chromium and found none{where}."
             " Install it (apt-get install chromium), or set CHROMIUM to the program's full path."
         )
     return path
@@ -125,7 +126,7 @@ class Lab:
 
 
 def guarded_page(context):
-    """A page whose `outside` lists every request that was not for this machine; all were refused."""
+    """A page whose `outside` lists the requests that went beyond this machine; all are refused."""
     page = context.new_page()
     page.outside, page.complaints = [], []
 
@@ -218,8 +219,8 @@ class NotebookPage:
         self.cell(index).locator(".cm-content").click()
         self.page.keyboard.press("Control+Enter")
         self.page.wait_for_function(
-            "([element, before]) => /\\d/.test(element.textContent) && element.textContent !== before",
-            arg=[prompt.element_handle(), before],
+            "([p, old]) => /\\d/.test(p.textContent) && p.textContent.trim() !== old",
+            arg=[prompt.element_handle(), before.strip()],
         )
         self._wait_for_kernel()
         return self.cell(index).locator(".jp-Cell-outputArea").inner_text()

@@ -88,7 +88,7 @@ def _swap_in(new: Path, old: Path) -> None:
 
 
 def build(root: Path = ROOT, names: list[str] | None = None) -> list[str]:
-    """Rebuild the chapters in place and return their names. Raises MasterError; then nothing changes."""
+    """Rebuild the chapters in place and return their names; on MasterError nothing changes."""
     names = master_names() if names is None else names
     with tempfile.TemporaryDirectory(prefix="course-build-") as scratch:
         build_into(Path(scratch), names, root / "solutions")

@@ -1,9 +1,10 @@
-"""Read a chapter's master (a jupytext percent file) and refuse it, with file and line, if broken."""
+"""Read a chapter's master (a jupytext percent file); refuse a broken one with file and line."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +40,15 @@ class Master:
     def solution_source(self, exercise_id: str) -> str:
         """Return the code of an exercise's answer cell, solution included."""
         for cell in self.notebook.cells:
-            if cell.metadata.get("nbgrader", {}).get("grade_id") == exercise_id:
+            if grade_id(cell) == exercise_id:
                 return cell.source
         raise KeyError(exercise_id)
+
+
+def grade_id(cell: NotebookNode) -> str:
+    """Return a cell's nbgrader id, or "" if it has none."""
+    metadata = cell.metadata.get("nbgrader")
+    return str(metadata.get("grade_id", "")) if isinstance(metadata, dict) else ""
 
 
 def master_names() -> list[str]:
@@ -101,27 +108,27 @@ def _validate_cell(
         if "SOLUTION" in cell.source and cell.cell_type == "code":
             raise MasterError(f"{where}: a solution region in a cell without nbgrader metadata")
         return
-    grade_id = meta.get("grade_id")
-    if not grade_id or not re.fullmatch(r"[A-Za-z0-9_-]+", grade_id):
-        raise MasterError(f"{where}: grade_id must be made of letters, digits, _ and -: {grade_id}")
-    if grade_id in seen:
-        raise MasterError(f"{where}: grade_id {grade_id!r} is used before, at {seen[grade_id]}")
-    seen[grade_id] = where
+    name = grade_id(cell)
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise MasterError(f"{where}: grade_id must be made of letters, digits, _ and -: {name!r}")
+    if name in seen:
+        raise MasterError(f"{where}: grade_id {name!r} is used before, at {seen[name]}")
+    seen[name] = where
     if cell.cell_type == "code" and meta["solution"]:
         if meta["grade"]:
             raise MasterError(f"{where}: a code cell is either an answer or a check, not both")
         _check_regions(cell.source, where)
         if BEGIN not in cell.source:
-            raise MasterError(f"{where}: the answer cell {grade_id!r} has no solution region")
-        if grade_id not in exercises:
-            raise MasterError(f"{where}: there is no exercise {grade_id!r} for this answer cell")
+            raise MasterError(f"{where}: the answer cell {name!r} has no solution region")
+        if name not in exercises:
+            raise MasterError(f"{where}: there is no exercise {name!r} for this answer cell")
         try:
             ast.parse(cell.source)
         except SyntaxError as error:
             raise MasterError(f"{where}: the solution does not parse: {error}") from None
     elif cell.cell_type == "code" and meta["grade"]:
         exercise_id = _checked_exercise(cell.source, where)
-        if grade_id != CHECK_PREFIX + exercise_id:
+        if name != CHECK_PREFIX + exercise_id:
             raise MasterError(f"{where}: the grade_id must be {CHECK_PREFIX + exercise_id!r}")
         if exercise_id not in exercises:
             raise MasterError(f"{where}: a check without exercise: {exercise_id!r}")
@@ -154,9 +161,15 @@ def read_master(path: Path, exercises: dict[str, Exercise]) -> Master:
     if len(notebook.cells) != len(lines):
         raise MasterError(f"{path.name}:1: the file must begin with a cell header, '# %% …'")
     seen: dict[str, str] = {}
+    tags: Counter[str] = Counter()
     for number, (cell, line) in enumerate(zip(notebook.cells, lines, strict=True)):
         where = f"{path.name}:{line}"
         cell.id = f"cell-{number:03d}"
+        tag = next((tag for tag in cell.metadata.get("tags", []) if tag in KNOWN_TAGS), None)
+        if tag and "nbgrader" not in cell.metadata:
+            # Read-only for grading, which knows from the id that such a cell is not to be run.
+            tags[tag] += 1
+            cell.metadata["nbgrader"] = {"grade_id": f"{tag}-{tags[tag]}"}
         cell.metadata.pop("lines_to_next_cell", None)  # jupytext's note to itself
         if "nbgrader" in cell.metadata:
             _complete(cell.metadata, cell)

@@ -1,0 +1,113 @@
+"""Run a submission's cells: bounded in time and output; a dead kernel costs one cell, not all."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import nbformat
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbgrader.preprocessors import Execute
+from traitlets import Integer
+
+from autograder.masters import CHECK_PREFIX, KNOWN_TAGS, grade_id
+from autograder.sandbox import SandboxKernelManager
+
+LONGEST_TEXT = 200_000  # characters of printed text that one cell may keep
+LARGEST_DATA = 5_000_000  # characters of displayed data that one cell may keep
+
+
+def _is_skipped(cell: Any) -> bool:
+    """Tell whether a cell is an experiment or explorer, which grading leaves out."""
+    return grade_id(cell).startswith(tuple(f"{tag}-" for tag in KNOWN_TAGS))
+
+
+def _is_check(cell: Any) -> bool:
+    return grade_id(cell).startswith(CHECK_PREFIX)
+
+
+class SandboxedExecute(Execute):
+    """nbgrader's Execute with sandboxed kernels.
+
+    When a cell kills the kernel or cannot be interrupted, that cell gets an error, a fresh kernel
+    runs the answer cells again, and grading goes on with the next cell.
+    """
+
+    submission_seconds = Integer(
+        300, help="Wall-clock limit for one submission; cells after it are not run."
+    ).tag(config=True)
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        kwargs["kernel_manager_class"] = SandboxKernelManager
+        super().__init__(*args, **kwargs)
+
+    def preprocess(self, nb: Any, resources: Any, km: Any = None) -> tuple[Any, Any]:
+        """Execute the notebook within the wall-clock limit."""
+        self._deadline = time.monotonic() + self.submission_seconds
+        self._harmful: set[int] = set()
+        return super().preprocess(nb, resources, km)
+
+    def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
+        """Execute one cell, whatever happens to the kernel."""
+        if cell.cell_type != "code" or _is_skipped(cell):
+            return cell, resources
+        if time.monotonic() > self._deadline:
+            self._record(cell, "SubmissionTimeout", "The whole notebook took too long.")
+            return cell, resources
+        try:
+            return super().preprocess_cell(cell, resources, index)
+        except DeadKernelError:
+            self._record(
+                cell,
+                "KernelDied",
+                "This cell ended Python itself (a crash, an exit, or too much memory).",
+            )
+        except CellTimeoutError:
+            self._record(
+                cell, "CellTimeoutError", "This cell ran out of time and ignored the interrupt."
+            )
+        self._harmful.add(index)
+        self._fresh_kernel(index, resources)
+        return cell, resources
+
+    def _record(self, cell: Any, name: str, message: str) -> None:
+        error = nbformat.v4.new_output(
+            "error", ename=name, evalue=message, traceback=[f"{name}: {message}"]
+        )
+        cell.outputs = [*cell.get("outputs", []), error]
+
+    def _fresh_kernel(self, index: int, resources: Any) -> None:
+        """Start a new kernel and run again what stood before `index`, checks excepted."""
+        self._cleanup_kernel()
+        self.km = self.create_kernel_manager()
+        self.start_new_kernel()
+        self.start_new_kernel_client()
+        for earlier, cell in enumerate(self.nb.cells[:index]):
+            if cell.cell_type != "code" or _is_check(cell) or _is_skipped(cell):
+                continue
+            if earlier in self._harmful:
+                continue
+            copy = nbformat.from_dict({**cell, "outputs": []})
+            try:
+                self.execute_cell(copy, earlier, store_history=True)
+            except (DeadKernelError, CellTimeoutError):
+                self._harmful.add(earlier)
+                self._fresh_kernel(index, resources)
+                return
+            finally:
+                self.nb.cells[earlier] = cell
+
+    def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+        """Keep outputs up to a size; what is beyond is dropped as it arrives."""
+        content = msg["content"]
+        outputs = cell.get("outputs", [])
+        if msg["msg_type"] == "stream":
+            room = LONGEST_TEXT - sum(len(output.get("text", "")) for output in outputs)
+            if room <= 0:
+                return None
+            content["text"] = content["text"][:room]
+        elif "data" in content:
+            size = sum(len(str(output.get("data", ""))) for output in outputs)
+            if size + len(str(content["data"])) > LARGEST_DATA:
+                return None
+        return super().process_message(msg, cell, cell_index)

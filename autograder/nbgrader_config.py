@@ -1,0 +1,42 @@
+"""nbgrader's configuration for this course; `nbgrader_config.py` at the root loads it."""
+
+c = get_config()  # noqa: F821 - nbgrader provides it
+
+from autograder.build import STUB, WRITTEN_STUB, put_tools_on_path  # noqa: E402
+
+put_tools_on_path()
+
+c.CourseDirectory.course_id = "attention"
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "course"
+c.ClearSolutions.code_stub = STUB
+c.ClearSolutions.text_stub = WRITTEN_STUB
+c.LockCells.lock_readonly_cells = False
+
+# Hidden inputs go in before the notebook is executed, verdicts replace the outputs after it.
+c.Autograde.autograde_preprocessors = [
+    "autograder.preprocessors.HiddenCases",
+    "autograder.execution.SandboxedExecute",
+    "autograder.preprocessors.Verdicts",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.Execute.timeout = 30  # seconds for one cell; experiments are not run in grading
+c.ExecutePreprocessor.store_widget_state = False
+
+# Feedback is plain HTML: pictures and panels first, widgets never.
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+c.NbConvertBase.display_data_priority = [
+    "text/html",
+    "text/markdown",
+    "image/svg+xml",
+    "image/png",
+    "image/jpeg",
+    "text/latex",
+    "text/plain",
+]

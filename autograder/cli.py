@@ -1,0 +1,112 @@
+"""The command line: `autograder list`, `try`, `build`, `audit`, `demo`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from autograder import build
+from autograder.exercises import chapters, find
+
+
+def list_exercises(arguments: argparse.Namespace) -> int:
+    """Print every exercise: id, chapter, points, signature, what is asked."""
+    rows = [
+        {
+            "id": exercise.id,
+            "chapter": chapter,
+            "points": exercise.points,
+            "signature": exercise.signature,
+            "asks": exercise.asks,
+        }
+        for chapter, exercises in chapters().items()
+        for exercise in exercises.values()
+    ]
+    if arguments.json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    for row in rows:
+        print(f"{row['chapter']}  {row['points']:>3g}  {row['signature']}\n    {row['asks']}")
+    return 0
+
+
+def try_file(arguments: argparse.Namespace) -> int:
+    """Grade one file as a candidate for one exercise; exit 0 only if it earns full points."""
+    from autograder.trying import try_candidate, verdict_plain
+
+    try:
+        _, exercise = find(arguments.exercise)
+        source = Path(arguments.file).read_text(encoding="utf-8")
+    except KeyError as error:
+        return _refuse(error.args[0])
+    except (OSError, UnicodeDecodeError) as error:
+        return _refuse(f"{arguments.file} cannot be read: {error}")
+    verdicts = try_candidate(exercise, source, arguments.seed)
+    hidden = verdicts["hidden"]
+    if arguments.json:
+        plain = {name: verdict_plain(verdict) for name, verdict in verdicts.items()}
+        print(json.dumps({**plain["hidden"], "public": plain["public"]}, ensure_ascii=False))
+    else:
+        for name, plain in verdicts.items():
+            print(f"--- {name} cases\n{verdict_plain(plain)['message']}")
+    return 0 if hidden.points == hidden.out_of else 1
+
+
+def _refuse(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 2
+
+
+def run_audit(arguments: argparse.Namespace) -> int:
+    """Prove the checks; exit 1 if a threshold is missed."""
+    from autograder.audit import main
+
+    return main(arguments.exercises)
+
+
+def run_demo(arguments: argparse.Namespace) -> int:
+    """Grade the bundled class; exit 1 if a mark is not the expected one."""
+    from autograder.demo import main
+
+    return main(Path(arguments.folder))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    top = argparse.ArgumentParser(prog="autograder", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser("list", help="list the exercises")
+    command.add_argument("--json", action="store_true")
+    command.set_defaults(run=list_exercises)
+
+    command = commands.add_parser("try", help="run a file through an exercise as grading does")
+    command.add_argument("exercise")
+    command.add_argument("file", help="a Python file that defines the exercise's function")
+    command.add_argument("--json", action="store_true")
+    command.add_argument("--seed", type=int, help="seed of the hidden cases (default: a fresh one)")
+    command.set_defaults(run=try_file)
+
+    command = commands.add_parser("build", help="rebuild every built file from the masters")
+    command.set_defaults(run=lambda _: build.main())
+
+    command = commands.add_parser("audit", help="prove the checks")
+    command.add_argument("exercises", nargs="*", help="ids (default: all)")
+    command.set_defaults(run=run_audit)
+
+    command = commands.add_parser("demo", help="grade a bundled class of submissions")
+    command.add_argument("--folder", default="build/demo")
+    command.set_defaults(run=run_demo)
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    arguments = parser().parse_args(argv)
+    return arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

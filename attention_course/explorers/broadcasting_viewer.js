@@ -63,9 +63,10 @@ function render({ model, el }) {
     h("td", {}, h("span", { class: `lm-axis ${kind}`, "aria-label": label, role: "img" }, text));
   const spacer = () => h("td");
   function operand(size, { size: result, clash }) {
-    if (size === null) return box("1", "lm-missing", "missing, counts as 1");
+    const stretched = (text) => (clash || result === 1 ? text : `${text} → ${result}`);
+    if (size === null) return box(stretched("1"), "lm-missing", `missing, counts as 1${result === 1 ? "" : `, stretches to ${result}`}`);
     if (clash) return box(size, "lm-clash", `${size}, clashes`);
-    if (size !== result) return box(size, "lm-stretch", `${size}, stretches to ${result}`);
+    if (size !== result) return box(stretched("1"), "lm-stretch", `${size}, stretches to ${result}`);
     return box(size, "", `${size}`);
   }
 

@@ -23,7 +23,7 @@ function plane(points, title) {
   const place = ([x, y]) => [MIDDLE + x * unit, MIDDLE - y * unit];
   const svg = s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, width: SIZE });
   svg.append(
-    s("rect", { width: SIZE, height: SIZE, class: "lm-ground" }),
+    s("rect", { x: 1, y: 1, width: SIZE - 2, height: SIZE - 2, class: "lm-ground" }),
     s("line", { x1: 0, x2: SIZE, y1: MIDDLE, y2: MIDDLE, class: "lm-axisline" }),
     s("line", { x1: MIDDLE, x2: MIDDLE, y1: 0, y2: SIZE, class: "lm-axisline" }),
     s("text", { x: 10, y: 20, class: "lm-heading" }, title),

@@ -15,6 +15,7 @@ FARTHEST = 1e3
 
 _KEYS = [[2.0, 0.6], [0.9, 1.9], [-1.6, 1.3], [-1.5, -1.4], [1.2, -1.7]]
 _VALUES = [[3.0, 1.0], [1.2, 3.0], [-2.2, 2.2], [-3.0, -1.2], [1.0, -2.6]]
+_QUERY = [1.7, 1.0]
 _TOKENS = ["cat", "sat", "mat", "dog", "ran"]
 
 
@@ -67,7 +68,8 @@ def query_walk(
     Args:
         keys: real numbers, shape (keys, 2), at most 10 keys; default: five keys.
         values: real numbers, shape (keys, 2); default: five values, or `keys` if those are given.
-        query: real numbers, shape (2,), where the query starts; default: near the first key.
+        query: real numbers, shape (2,), where the query starts; default: right of the
+            mean of the keys.
         tokens: one string for each key.
         scale: the scores are scale * (query · key); from 0 to 100.
 
@@ -90,7 +92,7 @@ def query_walk(
             f"got {len(value_array)} rows. Keys and values come in pairs."
         )
     if query is None:
-        query = 0.7 * key_array[0] if key_array[0].any() else [1.0, 0.0]
+        query = _QUERY if example else key_array.mean(axis=0) + np.array([1.0, 0.0])
     query_array = validate.array("query", query, "(2,)", 1)
     if query_array.shape != (2,):
         raise ValueError(

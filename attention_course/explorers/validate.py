@@ -112,3 +112,51 @@ def number(name: str, value: object, low: float, high: float) -> float:
             f"{name} must lie from {low:g} to {high:g}; got {value}. Choose a value inside."
         )
     return float(value)
+
+
+def layers(name: str, value: object, axes: str) -> np.ndarray:
+    """One float64 array (layers, *axes) from one layer's array or a list over layers.
+
+    Each layer may have a batch axis of length 1 before its three `axes`.
+
+    Raises:
+        TypeError: as `array` does.
+        ValueError: if a layer has other axes, or the layers differ in shape, or there are none.
+    """
+    several = isinstance(value, (list, tuple)) and (not value or _ndim(value[0]) >= 3)
+    result = []
+    for i, layer in enumerate(value if several else [value]):
+        label = f"{name}[{i}]" if several else name
+        if _ndim(layer) == 4:
+            if len(layer) != 1:
+                raise ValueError(
+                    f"{label} must have shape {axes}, or a batch of 1 before it; got {len(layer)} "
+                    f"as first of 4 axes. Choose one example of a batch; pass layers as a list."
+                )
+            layer = layer[0]
+        found = array(label, layer, axes, 3)
+        if result and found.shape != result[0].shape:
+            raise ValueError(
+                f"{label} must have the shape of the other layers, {result[0].shape}; got "
+                f"{found.shape}. Show layers of different shapes in views of their own."
+            )
+        result.append(found)
+    if not result:
+        raise ValueError(f"{name} must hold at least one layer; got none. Pass one array.")
+    return np.stack(result)
+
+
+def _ndim(value: object) -> int:
+    try:
+        return value.dim() if hasattr(value, "dim") else np.ndim(value)
+    except ValueError:  # rows of unequal length: `array` says so better
+        return 0
+
+
+def index(name: str, value: object, count: int, what: str) -> None:
+    """Raises ValueError unless `value` is a whole number from 0 to `count` - 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
+        raise ValueError(
+            f"{name} must be a whole number from 0 to {count - 1}, there are {count} {what}; "
+            f"got {value!r}. Counting starts at 0."
+        )

@@ -30,13 +30,20 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser):
+    """One browser profile for all pages, so that JupyterLab's scripts are loaded once."""
+    shared = browser.new_context(viewport={"width": 1280, "height": 1100})
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def new_page(browser):
+def new_page(context):
     """new_page() gives an empty page; the test fails if any page asked for something outside."""
     pages = []
 
-    def make(**options):
-        context = browser.new_context(viewport={"width": 1280, "height": 1100}, **options)
+    def make():
         pages.append(guarded_page(context))
         return pages[-1]
 
@@ -44,13 +51,13 @@ def new_page(browser):
     outside = [address for page in pages for address in page.outside]
     complaints = [text for page in pages for text in page.complaints]
     for page in pages:
-        page.context.close()
+        page.close()
     assert not outside, f"the page asked for something outside this machine: {outside}"
     assert not complaints, f"JavaScript errors in the page: {complaints}"
 
 
 @pytest.fixture
-def open_notebook(browser, lab, new_page, request):
+def open_notebook(lab, new_page, request):
     """open_notebook("first cell", "md:some text", "third cell") writes a notebook and opens it.
 
     open_notebook(path="01_shapes/01_shapes.ipynb") opens one that is already below `lab.root`,

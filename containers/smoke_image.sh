@@ -40,17 +40,19 @@ totals() { printf '\n%s passed, %s failed\n' "$passed" "$failed"; [ "$failed" = 
 ok() { passed=$((passed + 1)); printf 'ok   %s\n' "$*"; }
 bad() { failed=$((failed + 1)); printf 'FAIL %s\n' "$*"; }
 
-# Run a command that prints ok/FAIL lines and count them; one that dies without saying why has failed.
+# Run a command that prints ok/FAIL lines and count them. One that ends badly without a FAIL, or that
+# says nothing at all, has failed too: silence proves nothing.
 count() {
-  local status=0 bads
+  local status=0 oks bads
   "$@" >"$work/lines" 2>"$work/errors" || status=$?
   cat "$work/lines"
-  bads=$(grep -c '^FAIL' "$work/lines" || true)
-  passed=$((passed + $(grep -c '^ok' "$work/lines" || true)))
-  failed=$((failed + bads))
-  if [ "$status" != 0 ] && [ "$bads" = 0 ]; then
-    bad "a check stopped early"
+  oks=$(grep -c '^ok ' "$work/lines" || true)
+  bads=$(grep -c '^FAIL ' "$work/lines" || true)
+  passed=$((passed + oks)) failed=$((failed + bads))
+  if [ "$bads" = 0 ] && { [ "$status" != 0 ] || [ "$oks" = 0 ]; }; then
+    bad "the checks did not run to their end: ${*: -3}"
     tail -n 15 "$work/errors"
+    "${engine[@]}" logs --tail 10 "$container" 2>&1 || true
   fi
 }
 

@@ -81,8 +81,8 @@ def scale_explorer(
         key_dimension: d_k at the start, a power of two up to d_max, or d_max itself.
         temperature: at the start, from 0.1 to 10; the scores are divided by it.
         scaled: whether 1/sqrt(d_k) is on at the start.
-        seed: of the default query and keys. Of the seeds 0 to 199, 17 comes nearest to the median of
-            the effective number of keys over all d_k, so what it shows is typical.
+        seed: of the default query and keys. Of the seeds 0 to 199, 17 comes nearest to the
+            median of the effective number of keys over all d_k: what it shows is typical.
 
     Returns:
         The widget; `temperature`, `scaled` and `key_dimension` follow the controls.

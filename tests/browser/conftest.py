@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from pathlib import Path
@@ -38,9 +39,9 @@ def context(browser):
     shared.close()
 
 
-@pytest.fixture
-def new_page(context):
-    """new_page() gives an empty page; the test fails if any page asked for something outside."""
+@contextlib.contextmanager
+def pages_without_network(context):
+    """Gives a function that opens an empty page; at the end no page may have asked outside."""
     pages = []
 
     def make():
@@ -54,6 +55,25 @@ def new_page(context):
         page.close()
     assert not outside, f"the page asked for something outside this machine: {outside}"
     assert not complaints, f"JavaScript errors in the page: {complaints}"
+
+
+@pytest.fixture
+def new_page(context):
+    """new_page() gives an empty page; the test fails if it asks for something outside."""
+    with pages_without_network(context) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def module_notebook(context, lab, request):
+    """One notebook for all tests of a module: its constant CELLS, already run."""
+    path = f"{request.module.__name__}.ipynb"
+    write_notebook(lab.root / path, request.module.CELLS)
+    with pages_without_network(context) as make:
+        notebook = NotebookPage(make(), lab, path)
+        notebook.run_all()
+        yield notebook
+        lab.shut_kernels_down()
 
 
 @pytest.fixture

@@ -13,6 +13,14 @@ c.ClearSolutions.code_stub = STUB
 c.ClearSolutions.text_stub = WRITTEN_STUB
 c.LockCells.lock_readonly_cells = False
 
+# A submission is put in order before nbgrader itself looks at it.
+c.Autograde.sanitize_preprocessors = [
+    "autograder.intake.Intake",
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
 # Hidden inputs go in before the notebook is executed, verdicts replace the outputs after it.
 c.Autograde.autograde_preprocessors = [
     "autograder.preprocessors.HiddenCases",
@@ -29,9 +37,11 @@ c.ExecutePreprocessor.store_widget_state = False
 # Feedback is plain HTML: pictures and panels first, widgets never.
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
+    "autograder.feedback.RepairNote",
+    "autograder.feedback.MathToMathML",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
-c.NbConvertBase.display_data_priority = [
+c.DataTypeFilter.display_data_priority = [
     "text/html",
     "text/markdown",
     "image/svg+xml",

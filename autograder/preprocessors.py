@@ -36,7 +36,7 @@ class HiddenCases(NbGraderPreprocessor):
         info = resources["nbgrader"]
         root = Path(self.parent.parent.coursedir.root)
         seed = submission_seed(course_secret(root), info["student"], info["assignment"], nb)
-        nb.metadata[METADATA_KEY] = {"seed": str(seed)}
+        nb.metadata.setdefault(METADATA_KEY, {})["seed"] = str(seed)
         tasks = {
             exercise.id: task(exercise, exercise.make_cases(seed))
             for _, exercise in check_cells(nb, info["assignment"])

@@ -99,6 +99,8 @@ def bwrap_command(scratch: Path) -> list[str]:
     `scratch/home` becomes the working folder, `scratch/run` (at its own path) holds the sockets.
     """
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
+    # First what may be hidden again by a later line: the course itself may live below /tmp.
+    command += ["--proc", "/proc", "--dev", "/dev", "--size", str(64 * 2**20), "--tmpfs", "/tmp"]
     visible = visible_folders()
     for folder in visible:
         command += ["--ro-bind", str(folder), str(folder)]
@@ -114,7 +116,6 @@ def bwrap_command(scratch: Path) -> list[str]:
     graders_code = Path(autograder.__file__).resolve().parent
     if _inside(graders_code, visible):  # installed into the environment, not from a checkout
         command += ["--tmpfs", str(graders_code)]
-    command += ["--proc", "/proc", "--dev", "/dev", "--size", str(64 * 2**20), "--tmpfs", "/tmp"]
     command += ["--bind", str(scratch / "home"), HOME]
     command += ["--bind", str(scratch / "run"), str(scratch / "run"), "--chdir", HOME]
     environment = {
@@ -175,6 +176,9 @@ class SandboxProvisioner(LocalProvisioner):
         kwargs = await super().pre_launch(**kwargs)
         kwargs["cmd"] = [*bwrap_command(self.scratch), *kwargs["cmd"]]
         kwargs["cwd"] = "/"
+        # bwrap's own environment can be read inside, as that of process 1: it gets none.
+        kwargs["env"] = {"PATH": os.environ.get("PATH", os.defpath)}
+        kwargs["stdout"] = kwargs["stderr"] = subprocess.DEVNULL
         return kwargs
 
     async def cleanup(self, restart: bool = False) -> None:

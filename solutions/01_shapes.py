@@ -334,10 +334,9 @@ def compare_predictions(predictions):
             fact = str(eval(expression, {"np": np}, dict(arrays)).shape)
         except ValueError:
             fact = "error"
-        guess = "-" if predicted is None else str(predicted)
-        same = guess.replace(" ", "").strip("()").rstrip(",") == (
-            fact.replace(" ", "").strip("()").rstrip(",")
-        )
+        guess = "-" if predicted is None else str(predicted).lower()
+        digits = [text.strip("()[]").replace(" ", "").rstrip(",") for text in (guess, fact)]
+        same = digits[0] == digits[1]
         right += same
         remark = "right" if same else "" if predicted is None else "look again"
         print(f"{expression:<33}{guess:<16}{fact:<16}{remark}")

@@ -72,6 +72,15 @@ function reach() {
   });
 }
 
+// Shrinks a view that needs `width` pixels to a narrower page.
+function fit(width) {
+  const resize = () => {
+    document.getElementById("vis").style.zoom = Math.min(1, (innerWidth - 24) / width);
+  };
+  resize();
+  addEventListener("resize", resize);
+}
+
 addEventListener("DOMContentLoaded", () => {
   reach();
   new MutationObserver(reach).observe(document.body, { childList: true, subtree: true });

@@ -31,9 +31,9 @@ g:has(> rect:focus-visible) > path { fill: #8a2be2; }
 class BertvizView:
     """A view that shows itself as the last value of a cell; `print` gives it in words."""
 
-    def __init__(self, inner: str, *, title: str, height: float, text: str, style: str = ""):
+    def __init__(self, inner: str, *, title: str, height: float, text: str):
         self.title, self.height, self._text = title, int(height), text
-        self._inner, self._style = inner, _STYLE + style
+        self._inner = inner
 
     def text(self) -> str:
         """What the view shows, in words."""
@@ -49,7 +49,7 @@ class BertvizView:
             title=self.title,
             height=self.height,
             text=self.text(),
-            style=self._style,
+            style=_STYLE,
         )
 
     def __repr__(self):
@@ -176,11 +176,10 @@ def neuron_view(
         page.data, '"bidirectional": false', f'"bidirectional": {str(not causal).lower()}'
     )
     return BertvizView(
-        _adapt(html),
+        _adapt(html) + "<script>fit(980)</script>",
         title="Queries and keys, entry by entry",
         height=26 * len(names) + 170,
         text=_strongest(weights, names, names),
-        style="#vis { min-width: 960px; }",
     )
 
 

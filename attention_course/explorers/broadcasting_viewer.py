@@ -44,7 +44,7 @@ class BroadcastingViewer(Explorer):
 
     def frame_height(self) -> int:
         """The same for all shapes: the reader changes them."""
-        return 380
+        return 360
 
 
 def broadcasting_viewer(

@@ -66,8 +66,8 @@ class MaskPainter(Explorer):
         return "\n".join(lines)
 
     def frame_height(self) -> int:
-        """Room for a line for each query and, below or beside them, one for each value."""
-        return 240 + 30 * (len(self.query_tokens) + len(self.key_tokens))
+        """Room for a line for each query or value, if they stand side by side."""
+        return 200 + 32 * max(len(self.query_tokens), len(self.key_tokens))
 
 
 def mask_painter(

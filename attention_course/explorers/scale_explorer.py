@@ -58,7 +58,7 @@ class ScaleExplorer(Explorer):
 
     def frame_height(self) -> int:
         """Controls, one line for each key, and the status."""
-        return 250 + 26 * len(self.products[0])
+        return 195 + 26 * len(self.products[0])
 
 
 def scale_explorer(

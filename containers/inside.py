@@ -9,6 +9,7 @@
 Needs nothing but what the image has.
 """
 
+import datetime
 import hashlib
 import json
 import os
@@ -248,6 +249,18 @@ class PeakMemory(threading.Thread):
             time.sleep(0.2)
 
 
+def cell_seconds(cell) -> float:
+    """Return how long a cell took; Validate gives up on one after 30 s."""
+    times = cell.metadata.get("execution", {})
+    if not {"iopub.execute_input", "shell.execute_reply"} <= set(times):
+        return 0
+    start, end = (
+        datetime.datetime.fromisoformat(times[name])
+        for name in ("iopub.execute_input", "shell.execute_reply")
+    )
+    return (end - start).total_seconds()
+
+
 def check_notebooks(folder: str) -> None:
     """Run every notebook as a student gets it: stubs may say so, nothing else may go wrong."""
     import nbformat
@@ -284,7 +297,9 @@ def check_notebooks(folder: str) -> None:
                 elif output.output_type == "error":
                     problems.append(f"cell {number}: {output.ename}: {output.evalue[:200]}")
         seconds = time.monotonic() - start
-        told = f"{seconds:.0f} s, {stubs} unfinished, peak {sampler.peak / 1e6:.0f} MB"
+        slowest = max((cell_seconds(cell) for cell in notebook.cells), default=0)
+        told = f"{seconds:.0f} s, slowest cell {slowest:.0f} s, {stubs} unfinished, "
+        told += f"peak {sampler.peak / 1e6:.0f} MB"
         report(f"{path} runs ({told})", not problems, "; ".join(problems[:5]))
     killed = memory("memory.events", "memory/memory.oom_control").get("oom_kill", 0)
     report("nothing was killed for memory", killed == 0, f"{killed} processes")

@@ -109,7 +109,7 @@ def compare(got: Outcome, expected: Outcome, tolerance: Tolerance) -> Difference
     if got.status == "raised":
         if got.error == "NotImplementedError":
             return Difference("not attempted", "There is no answer yet: the stub is still there.")
-        text = f"{got.error}: {got.message}" if got.message else got.error
+        text = f"{got.error}: {got.message}"[:300] if got.message else got.error
         return Difference("raised", "Your code raised an exception.", "", None, text)
     if got.status == "timed out":
         return Difference("timed out", f"Your code was stopped: {got.message}.")

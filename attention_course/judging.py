@@ -89,12 +89,26 @@ class Verdict:
         return sum(group.total for group in self.groups)
 
 
+def _alike(a: Outcome, b: Outcome) -> bool:
+    """Tell whether two candidates did the same, their own words in an exception aside."""
+    both_raised = a.status == b.status == "raised"
+    return (both_raised and a.error == b.error) or same_outcome(a, b)
+
+
 def _recognise(
     outcomes: Sequence[Outcome], failed: Sequence[int], mistakes: Sequence[KnownMistake]
 ) -> KnownMistake | None:
-    """Find the mistake alike on every failed case; one alike on all cases goes first."""
-    fitting = [m for m in mistakes if all(same_outcome(outcomes[i], m.outcomes[i]) for i in failed)]
-    everywhere = [m for m in fitting if all(map(same_outcome, outcomes, m.outcomes))]
+    """Find the mistake alike on every failed case; one alike on all cases goes first.
+
+    One failed case must agree fully, since an exception's class alone says little.
+    """
+    fitting = [
+        m
+        for m in mistakes
+        if all(_alike(outcomes[i], m.outcomes[i]) for i in failed)
+        and any(same_outcome(outcomes[i], m.outcomes[i]) for i in failed)
+    ]
+    everywhere = [m for m in fitting if all(map(_alike, outcomes, m.outcomes))]
     return next(iter(everywhere or fitting), None)
 
 

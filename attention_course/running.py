@@ -10,6 +10,7 @@ import _thread
 import contextlib
 import copy
 import io
+import signal
 import threading
 import time
 import traceback
@@ -78,14 +79,23 @@ class OutOfTime(Exception):
     """The candidate was interrupted because its time was up."""
 
 
+def _interrupt_main_thread() -> None:
+    """Raise KeyboardInterrupt in the main thread, as Ctrl+C does."""
+    if hasattr(signal, "pthread_kill"):  # also wakes a sleeping system call
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
+
+
 def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     """Call `function` in this (main) thread and interrupt it after `seconds`.
 
-    Works on every system, since it raises KeyboardInterrupt as Ctrl+C does. Code that swallows
+    Works on every system, since it interrupts as Ctrl+C does. Code that swallows
     KeyboardInterrupt or sits in one long C call is only stopped by the notebook's own time limit.
     Raises OutOfTime. Outside the main thread there is nothing to interrupt: no limit applies.
     """
-    if threading.current_thread() is not threading.main_thread():
+    interruptible = callable(signal.getsignal(signal.SIGINT))
+    if not interruptible or threading.current_thread() is not threading.main_thread():
         return function()
     lock = threading.Lock()
     state = {"done": False, "fired": False}
@@ -94,7 +104,7 @@ def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
         with lock:
             if not state["done"]:
                 state["fired"] = True
-                _thread.interrupt_main()
+                _interrupt_main_thread()
 
     timer = threading.Timer(seconds, interrupt)
     timer.daemon = True

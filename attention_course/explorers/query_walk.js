@@ -119,9 +119,15 @@ function render({ model, el }) {
     const [u, v] = right.place(result);
     set(arrow, { x2: x, y2: y });
     set(handle, { transform: `translate(${x} ${y})` });
-    set(handleName, { x, y: y > 40 ? y - 16 : y + 28 });
+    // The query's name stands beside its arrow, on the upper side; the output's towards the middle.
+    const length = Math.hypot(x - ox, y - oy) || 1;
+    const side = x < ox ? -1 : 1;
+    set(handleName, {
+      x: x + (36 * side * (y - oy)) / length,
+      y: y + 5 - (18 * side * (x - ox)) / length,
+    });
     set(output, { transform: `translate(${u} ${v})` });
-    set(outputName, { x: u, y: v + 26 });
+    set(outputName, { x: u + (u < MIDDLE ? 14 : -14), y: v + 5, "text-anchor": u < MIDDLE ? "start" : "end" });
     weights.forEach((weight, j) => {
       set(rays[j], { "stroke-width": 1 + 9 * weight, "stroke-opacity": 0.25 + 0.75 * weight });
       const [x1, y1] = right.place(values[j]);

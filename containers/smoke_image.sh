@@ -5,7 +5,7 @@
 #
 # Engine: a Docker daemon that answers, else podman (as root on Debian it is installed by apt). With
 # podman the images live in a store of their own, SMOKE_STORE, which makes a second run fast:
-#   default ~/.cache/attention-course-image, 1.5 GB. To be rid of it:
+#   default ~/.cache/attention-course-image, 2 GB. To be rid of it:
 #   podman --root STORE/root --runroot STORE/run rmi --all --force; rm -rf STORE
 #
 # Where the base image cannot be pulled, standin_base.sh makes a local one and this machine's pip
@@ -35,7 +35,7 @@ finish() {
 trap finish EXIT
 
 title() { printf '\n== %s (after %s s)\n' "$*" "$SECONDS"; }
-give_up() { printf 'MISSING %s\n' "$@" >&2; exit 2; }
+give_up() { echo "MISSING $*" >&2; exit 2; }
 totals() { printf '\n%s passed, %s failed\n' "$passed" "$failed"; [ "$failed" = 0 ]; }
 ok() { passed=$((passed + 1)); printf 'ok   %s\n' "$*"; }
 bad() { failed=$((failed + 1)); printf 'FAIL %s\n' "$*"; }

@@ -112,7 +112,7 @@ def _array_margin(got: np.ndarray, want: np.ndarray, tolerance: Tolerance) -> fl
     if want.dtype.kind != "f":
         return 0.0 if np.array_equal(got, want) else math.inf
     limit = tolerance.for_dtype(got.dtype)
-    a, b = got.astype(np.float64), want.astype(np.float64)
+    a, b = np.atleast_1d(got).astype(np.float64), np.atleast_1d(want).astype(np.float64)
     with np.errstate(all="ignore"):
         ratio = np.abs(a - b) / (limit.absolute + limit.relative * np.abs(b))
     ratio[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0

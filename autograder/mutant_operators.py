@@ -91,9 +91,6 @@ class Place:
         return self.above.function
 
 
-Operator = Callable[[Place], Iterator[ast.AST]]
-
-
 def _with(node: ast.AST, **changes: Any) -> Any:
     return type(node)(**{**dict(ast.iter_fields(node)), **changes})
 
@@ -197,8 +194,10 @@ def exchanged_arguments(place: Place) -> Iterator[ast.AST]:
 def exchanged_entries(place: Place) -> Iterator[ast.AST]:
     """`(a, b)` → `(b, a)`, also in `x[:, None]` and in what is returned or assigned."""
     if isinstance(place.node, ast.Tuple):
-        for first in range(len(place.node.elts) - 1):
-            yield _with(place.node, elts=_exchanged(place.node.elts, first))
+        entries = place.node.elts
+        for first in range(len(entries) - 1):
+            if not {ast.unparse(entries[first]), ast.unparse(entries[first + 1])} <= {"...", ":"}:
+                yield _with(place.node, elts=_exchanged(entries, first))
 
 
 def dropped_operand(place: Place) -> Iterator[ast.AST]:
@@ -280,7 +279,7 @@ def dropped_statement(place: Place) -> Iterator[ast.AST]:
             yield ast.Pass()
 
 
-OPERATORS: tuple[Operator, ...] = (
+OPERATORS: tuple[Callable[[Place], Iterator[ast.AST]], ...] = (
     swapped_operator,
     off_by_one,
     negated_test,

@@ -51,7 +51,7 @@ def places_below(parent: ast.AST, above: Place | None = None) -> Iterator[Place]
 
 def _shown(place: Place) -> Place:
     """Climb from a place to the smallest part around it that can be understood alone."""
-    while isinstance(place.node, TINY) and place.above:
+    while (isinstance(place.node, TINY) or place.field == "func") and place.above:
         if not isinstance(place.parent, (ast.expr, ast.keyword, *TINY, *SIMPLE_STATEMENTS)):
             break
         place = place.above

@@ -6,28 +6,22 @@ the description of the submission is worth, and every difference is said in word
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import html
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import nbformat
-from nbgrader.api import Gradebook, MissingEntry
-
-from autograder.demo_building import DescriptionError, Submission, read_chapter
+from autograder.demo_building import DescriptionError, read_chapter
 from autograder.demo_class import CHAPTER, CLASS
+from autograder.demo_report import Row, conclude, read_row
 from autograder.exercises import chapters
-from autograder.grading import METADATA_KEY
-from autograder.masters import CHECK_PREFIX, ROOT
-from autograder.sandbox import UNSANDBOXED_VARIABLE, why_no_sandbox
+from autograder.masters import ROOT
+from autograder.sandbox import UNSANDBOXED_VARIABLE, SandboxUnavailable, use_sandbox
 
 CONFIG = '''"""Made by `autograder demo`: the course's own settings, applied to this folder."""
 
@@ -37,22 +31,8 @@ c = get_config()
 load_subconfig("nbgrader_config.py", path={path!r})
 c.CourseDirectory.root = os.path.dirname(os.path.abspath(__file__))
 '''
+SOURCE = ROOT / "solutions" / CHAPTER
 MADE = ("solutions", "course", "submitted", "autograded", "feedback")
-PANEL = re.compile(r'<div role="status".*?</div>', re.DOTALL)
-WORDS_SHOWN = 14
-
-
-@dataclass(frozen=True)
-class Row:
-    """One submission as the table shows it. `got` is None if it was not graded."""
-
-    submission: Submission
-    expected: dict[str, float]
-    got: dict[str, float | None] | None
-    ungraded: float = 0.0  # points that wait for grading by hand
-    exported: float | None = None
-    said: str = ""
-    page: Path | None = None
 
 
 @dataclass
@@ -162,133 +142,25 @@ def run_course(course: Course, source: Path) -> tuple[list[Row], list[str]]:
     return [read_row(course.root, s, expected[s.student]) for s in CLASS], problems
 
 
-# --- what nbgrader has made of it ----------------------------------------------------------------
+def sandbox_problem() -> str:
+    """Say why the class cannot be graded in a sandbox, or "" if it can."""
+    try:
+        if use_sandbox():
+            return ""
+    except SandboxUnavailable as error:
+        return str(error)
+    return f"The class contains attacks, which {UNSANDBOXED_VARIABLE}=1 would let loose: unset it."
 
 
-def read_row(root: Path, submission: Submission, expected: dict[str, float]) -> Row:
-    """Collect the marks, the export's line and the feedback of one submission."""
-    student = submission.student
-    got: dict[str, float | None] | None = None
-    ungraded = 0.0
-    with Gradebook(f"sqlite:///{root / 'gradebook.db'}", "attention") as gradebook:
-        try:
-            notebook = gradebook.find_submission_notebook(CHAPTER, CHAPTER, student)
-        except MissingEntry:
-            notebook = None
-        for grade in notebook.grades if notebook else ():
-            got = got or {}
-            if grade.name.startswith(CHECK_PREFIX):
-                # A manual score would replace the automatic one; nobody has given any here.
-                mark = grade.manual_score if grade.manual_score is not None else grade.auto_score
-                got[grade.name.removeprefix(CHECK_PREFIX)] = mark
-            elif grade.needs_manual_grade or grade.manual_score is None:
-                ungraded += grade.max_score
-    page = root / "feedback" / student / CHAPTER / f"{CHAPTER}.html"
-    return Row(
-        submission,
-        expected,
-        got,
-        ungraded,
-        _exported(root / "grades.csv", student),
-        _said(root / "autograded" / student / CHAPTER / f"{CHAPTER}.ipynb", page),
-        page if page.is_file() else None,
-    )
-
-
-def _exported(path: Path, student: str) -> float | None:
-    if not path.is_file():
-        return None
-    with path.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            if line["student_id"] == student and line["assignment"] == CHAPTER:
-                return float(line["score"])
-    return None
-
-
-def panels(page: str) -> list[str]:
-    """Return the check panels of a feedback page as plain text."""
-    texts = [re.sub(r"<[^>]+>", " ", block) for block in PANEL.findall(page)]
-    return [" ".join(html.unescape(text).split()) for text in texts]
-
-
-def _said(notebook: Path, page: Path) -> str:
-    """Give the first words of what was repaired, else of the first panel that is not a pass."""
-    if not notebook.is_file() or not page.is_file():
-        return "not graded"
-    repairs = nbformat.read(notebook, 4).metadata.get(METADATA_KEY, {}).get("repairs", [])
-    shown = panels(page.read_text(encoding="utf-8"))
-    failed = [text for text in shown if not text.startswith("✓")]
-    words = " ".join([*repairs, *(failed or shown)][:1]).split()
-    return " ".join(words[:WORDS_SHOWN]) + " …" * (len(words) > WORDS_SHOWN)
-
-
-# --- the table and the verdict -------------------------------------------------------------------
-
-
-def differences(row: Row) -> list[str]:
-    """Say in words where the marks of a submission are not the expected ones."""
-    who = row.submission.student
-    if row.got is None:
-        return [f"{who}: the submission was not graded."]
-    found = []
-    for name, expected in row.expected.items():
-        got = row.got.get(name)
-        if got != expected:
-            seen = "no mark" if got is None else f"{got:g}"
-            found.append(f"{who}: {name} is worth {expected:g}, and grading gave {seen}.")
-    total = sum(mark or 0.0 for mark in row.got.values())
-    if row.exported != total:
-        seen = "nothing" if row.exported is None else f"{row.exported:g}"
-        found.append(f"{who}: the marks add up to {total:g}, and the export says {seen}.")
-    if row.page is None:
-        found.append(f"{who}: there is no feedback page.")
-    return found
-
-
-def table(rows: Sequence[Row]) -> str:
-    """Lay out one block for each submission: marks and what it is, what was said, the page."""
-    width = max((len(row.submission.student) for row in rows), default=7)
-    lines = [f"{'student':<{width}}  expected   got  submission"]
-    for row in rows:
-        expected = sum(row.expected.values())
-        got = "-" if row.got is None else f"{sum(mark or 0 for mark in row.got.values()):g}"
-        sign = "  <-- differs" if differences(row) else ""
-        student, about = row.submission.student, row.submission.about
-        lines.append(f"{student:<{width}}  {expected:>8g}  {got:>4}  {about}{sign}")
-        lines.append(f"{'':<{width}}  {row.said}")
-        lines.append(f"{'':<{width}}  {row.page or 'no feedback page'}")
-    waiting = max((row.ungraded for row in rows), default=0)
-    if waiting:
-        lines.append(
-            f"Written answers ({waiting:g} points) count 0 here: they are graded by hand, in "
-            "`nbgrader formgrader`."
-        )
-    return "\n".join(lines)
-
-
-def conclude(rows: Sequence[Row], problems: Sequence[str]) -> int:
-    """Print the table and all differences; return the exit status."""
-    print(f"\n{table(rows)}\n")
-    found = [*problems, *(text for row in rows for text in differences(row))]
-    for text in found:
-        print(f"DIFFERENT: {text}")
-    if not rows or found:
-        print(f"{len(found)} differences. The marks are not right.")
-        return 1
-    print(f"All {len(rows)} submissions got the expected marks.")
-    return 0
-
-
-def main(folder: Path, source: Path = ROOT / "solutions" / CHAPTER) -> int:
-    """Run the demo in `folder` on the chapter's source folder `source`."""
-    reason = why_no_sandbox()
+def main(folder: Path) -> int:
+    """Run the demo in `folder`; return 0 only if every mark is the expected one."""
+    reason = sandbox_problem()
     if reason:
-        text = "Its class contains attacks, so it is only graded in a sandbox"
-        print(f"No demo. {text}, and {reason}.", file=sys.stderr)
+        print(f"No demo. {reason}", file=sys.stderr)
         return 1
     course = Course(folder.resolve())
     try:
-        rows, problems = run_course(course, source)
+        rows, problems = run_course(course, SOURCE)
     except (DescriptionError, OSError) as error:
         print(f"No demo: {error}", file=sys.stderr)
         return 1

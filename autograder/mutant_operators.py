@@ -264,8 +264,8 @@ def dropped_statement(place: Place) -> Iterator[ast.AST]:
     """Drop calls, `raise`, `+=`, `break`, and assignments to what has had a value before."""
     node = place.node
     if isinstance(node, DROPPED_STATEMENTS):
-        if not isinstance(getattr(node, "value", None), ast.Constant):
-            yield ast.Pass()
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        yield from [] if is_docstring else [ast.Pass()]
     elif isinstance(node, ast.Assign) and place.function:
         bound = {part.arg for part in ast.walk(place.function.args) if isinstance(part, ast.arg)}
         bound.update(_assigned(place.function, place.line))

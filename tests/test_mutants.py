@@ -81,6 +81,7 @@ CHANGES = [
     ("x = x - a\nreturn x", "drop `x = x - a`"),
     ("x[0] = a\nreturn x", "drop `x[0] = a`"),
     ("x += a\nreturn x", "drop `x += a`"),
+    ("n -= 1\nreturn n", "drop `n -= 1`"),
     ("x.append(a)\nreturn x", "drop `x.append(a)`"),
     ("if n:\n    raise ValueError('n')\nreturn a", "drop `raise ValueError('n')`"),
 ]

@@ -25,10 +25,9 @@
 # | Challenge: the gradient by hand | 30 more | 4 |
 
 # %% [markdown]
-# **To read**, before or after:
-# M.-T. Luong, H. Pham and C. Manning (2015), *Effective Approaches to Attention-based Neural Machine
-# Translation*, Section 3.1 (the "dot" score);
-# A. Vaswani et al. (2017), *Attention Is All You Need*, Sections 3.2.1 and 4, equation 1, Table 1.
+# **To read**, before or after: M.-T. Luong, H. Pham and C. Manning (2015), *Effective Approaches to
+# Attention-based Neural Machine Translation*, Section 3.1 (the "dot" score); A. Vaswani et al.
+# (2017), *Attention Is All You Need*, Sections 3.2.1 and 4, equation 1, Table 1.
 
 # %% [markdown]
 # **Symbols.** Long words for things; single letters for axes.
@@ -45,8 +44,8 @@
 #
 # The three dots stand for any number of leading axes, also none: batch, or batch and heads.
 #
-# You may call your earlier answers in later ones. That is good style; but a mistake then
-# travels with you, so get each check to pass before you go on.
+# You may call your earlier answers in later ones. That is good style; but a mistake then travels
+# with you, so get each check to pass before you go on.
 
 # %%
 import numpy as np
@@ -66,7 +65,7 @@ import matplotlib.pyplot as plt
 
 def draw_translation(ax, title, look_back):
     """Draw encoder and decoder as boxes; `look_back` holds the weights of the last decoder step."""
-    source, target = ["she", "gave", "it", "up"], ["elle", "l'a", "..."]
+    source, target = ["she", "gave", "it", "up"], ["elle", "l'a", "?"]
     box = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": "0.3"}
     for i, word in enumerate(source + target):
         colour = "#dbe9f6" if i < len(source) else "#fde3c8"
@@ -87,28 +86,29 @@ def draw_translation(ax, title, look_back):
     if not look_back:
         ax.text(3.5, 0.5, "one vector:\nall that gets through", ha="center", color="C3", fontsize=9)
     ax.set_xlim(-0.6, last + 0.6)
-    ax.set_ylim(-0.5, 1.6)
+    ax.set_ylim(-0.4, 1.4)
     ax.set_title(title, fontsize=10)
     ax.axis("off")
 
 
-fig, axes = plt.subplots(1, 2, figsize=(11, 2.3), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(11, 2.0), layout="constrained")
 draw_translation(axes[0], "without attention", [])
-draw_translation(axes[1], "with attention (line width = weight)", [0.05, 0.55, 0.1, 0.3])
+draw_translation(axes[1], "with attention (weights invented)", [0.05, 0.5, 0.1, 0.35])
 plt.show()
 
 # %% [markdown]
 # How narrow is it? A small test, without any training of the encoder: a random RNN of width d reads
-# random words out of 8. Then a linear reader tries to name *every word of the sentence* from the last
-# state alone.
+# random words out of 8. Then a linear reader tries to name *every word of the sentence* from the
+# last state alone.
 #
-# Predict: at which sentence length does a state of 32 numbers begin to forget? And a state twice as wide?
+# Predict: at which sentence length does a state of 32 numbers begin to forget? And a state twice as
+# wide?
 
 # %% tags=["experiment"]
 from attention_course.plots import spread
 
 
-def recalled(seed, lengths, width, vocabulary=8, train=3000, test=1000):
+def recalled(seed, lengths, width, vocabulary=8, train=2000, test=500):
     """Share of words that a linear reader gets right from the last state, for each length."""
     rng = np.random.default_rng(seed)
     recurrent = np.linalg.qr(rng.normal(size=(width, width)))[0]
@@ -133,8 +133,8 @@ begins = {}
 for width in [16, 32, 64]:
     runs = np.array([recalled(seed, lengths, width) for seed in range(5)])
     spread(ax, lengths, runs, f"state of width {width}")
-    below = [length for length, share in zip(lengths, runs.mean(axis=0), strict=True) if share < 0.95]
-    begins[width] = below[0] if below else None
+    below = np.array(lengths)[runs.mean(axis=0) < 0.95]
+    begins[width] = below[0] if len(below) else f"more than {lengths[-1]}"
 ax.axhline(1 / 8, color="0.5", ls=":", label="chance")
 ax.set_xlabel("words in the sentence")
 ax.set_ylabel("share of words recalled")
@@ -215,8 +215,8 @@ check("softmax", softmax)
 # 4. Return `(context, weights)`, in this order.
 # 5. Leading axes are the same in both inputs; there may be none. Large scores must not overflow.
 #
-# Example: state `[1., 0.]`, encoder states `[[0., 1.], [np.log(3.), 0.]]`: the scores are 0 and log 3, the
-# weights `[0.25, 0.75]`, the context `[0.75 log 3, 0.25]` = `[0.824, 0.25]`.
+# Example: state `[1., 0.]`, encoder states `[[0., 1.], [np.log(3.), 0.]]`: the scores are 0 and log
+# 3, the weights `[0.25, 0.75]`, the context `[0.75 log 3, 0.25]` = `[0.824, 0.25]`.
 
 
 # %% nbgrader={"grade_id": "decoder_step", "solution": true}
@@ -238,6 +238,13 @@ def decoder_step(state, encoder_states):
 check("decoder_step", decoder_step)
 
 # %% [markdown]
+# Any public case can be taken in hand: `example` gives its inputs. Case 3 is a batch.
+
+# %%
+for name, array in example("decoder_step", 3).items():
+    print(name, array.shape)
+
+# %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
 # Two sums of products: over d for the scores, over the words for the context.
@@ -249,20 +256,20 @@ check("decoder_step", decoder_step)
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# `encoder_states @ state` works for one sentence only. Try the shapes of
-# `example("decoder_step", 3)`.
+# `encoder_states @ state` works for one sentence only. Write the shapes of case 3 beside each
+# line of yours.
 # </details>
 
 # %% [markdown]
 # ## 3 Queries, keys, values
 #
-# In `decoder_step`, an encoder state has two jobs: it is *found* (its product with the state makes the
-# score) and it is *read* (it enters the average). Vaswani et al. (2017) give each job a vector
-# of its own: a **key** to be found by, a **value** to be read. What looks is the **query**.
-# And the encoder-decoder disappears: *every* token of a text has a query, a key and a value.
+# In `decoder_step`, an encoder state has two jobs: it is *found* (its product with the state makes
+# the score) and it is *read* (it enters the average). Vaswani et al. (2017) give each job a vector
+# of its own: a **key** to be found by, a **value** to be read. What looks is the **query**. And the
+# encoder-decoder disappears: *every* token of a text has a query, a key and a value.
 #
-# Drag the query among the keys. Predict first: where must it go so that a single value is read? Can the
-# output ever leave the region between the values?
+# Drag the query among the keys. Predict first: where must it go so that a single value is read? Can
+# the output ever leave the region between the values?
 
 # %% tags=["explorer"]
 from attention_course.explorers import query_walk
@@ -270,16 +277,16 @@ from attention_course.explorers import query_walk
 query_walk()
 
 # %% [markdown]
-# Far out in the direction of one key, the weights become nearly one-hot. And the output is always an
-# *average* of values: it cannot leave the shape that they span. It is not the *distance* from a key that
-# counts but the dot product: a long key wins far away from itself.
+# Far out in the direction of one key, the weights become nearly one-hot. And the output is always
+# an *average* of values: it cannot leave the shape that they span. It is not the *distance* from a
+# key that counts but the dot product: a long key wins far away from itself.
 
 # %% [markdown]
 # ### Why a root?
 #
 # Scores are sums of d_k products. If the components of query and key are independent, with mean 0
-# and variance 1, then each product has variance 1, and their sum has variance d_k. So its
-# *standard deviation* is $\sqrt{d_k}$, and Vaswani et al. (Section 3.2.1) divide by that. One sometimes reads
+# and variance 1, then each product has variance 1, and their sum has variance d_k. So its *standard
+# deviation* is $\sqrt{d_k}$, and Vaswani et al. (Section 3.2.1) divide by that. One sometimes reads
 # "divide by d"; let us see what each does.
 #
 # Predict the slope of each line in a log-log plot of the scores' variance against d: no scaling,
@@ -289,7 +296,7 @@ query_walk()
 import torch
 
 
-def scale_statistics(seed, widths, divide, queries=200, keys=16):
+def scale_statistics(seed, widths, divide, queries=100, keys=16):
     """Variance of scores, keys in effective use, and how far weights still react to scores."""
     rng = np.random.default_rng(seed)
     rows = []
@@ -324,29 +331,33 @@ axes[0].legend(fontsize=8)
 axes[1].set_yscale("linear")
 plt.show()
 
+level = {}
 for way, runs in statistics.items():
     slopes = [np.polyfit(np.log(widths), np.log(run[0]), 1)[0] for run in runs]
+    level[way] = max(np.abs(slopes)) < 0.1
     print(
-        f"{way:<14} variance ~ d^{np.mean(slopes):+.2f} (seeds: {min(slopes):+.2f} to {max(slopes):+.2f}); "
-        f"at d = {widths[-1]}: {runs[:, 1, -1].mean():.1f} of 16 keys in use, "
+        f"{way:<14} variance ~ d^{np.mean(slopes):+.2f} "
+        f"({min(slopes):+.2f} to {max(slopes):+.2f}); at d = {widths[-1]}: {runs[:, 1, -1].mean():.1f} of 16 keys in use, "
         f"reaction {runs[:, 2, -1].mean():.1e}"
     )
-root_slopes = [np.polyfit(np.log(widths), np.log(run[0]), 1)[0] for run in statistics["divided by √d"]]
-holds = max(abs(slope) for slope in root_slopes) < 0.1
-print(f"Only the root keeps the variance level: {'supported' if holds else 'NOT supported'} by this run.")
+holds = [way for way in ways if level[way]] == ["divided by √d"]
+verdict = "supported" if holds else "NOT supported"
+print(f"Only the root keeps the variance level: {verdict} by this run.")
 
 # %% [markdown]
-# - **No scaling**: the variance grows like d. The softmax comes close to an arg-max, and then hardly
-#   *reacts* to its scores: its derivative almost vanishes, so queries and keys get hardly any gradient.
-# - **Divided by d**: the variance falls like 1/d. At width 512 all keys weigh nearly the same: the layer only takes
-#   plain means.
+# - **No scaling**: the variance grows like d. The softmax comes close to an arg-max, and then
+#   hardly *reacts* to its scores: its derivative almost vanishes, so queries and keys get hardly
+#   any gradient.
+# - **Divided by d**: the variance falls like 1/d. At width 512 all keys weigh nearly the same: the
+#   layer only takes plain means.
 # - **Divided by the root**: nothing depends on the width.
 #
-# What this does *not* show: that training fails without the root. Learned queries and keys are
-# not independent, and a network can in principle learn to make them smaller. The paper itself says
-# only that the authors "suspect" the reason.
+# What this does *not* show: that training fails without the root. Learned queries and keys are not
+# independent, and a network can in principle learn to make them smaller. The paper itself says only
+# that the authors "suspect" the reason.
 #
-# In the explorer: take the scaling off, and find the temperature that has the same effect at d_k = 64.
+# In the explorer: take the scaling off, and find the temperature that has the same effect at d_k =
+# 64.
 
 # %% tags=["explorer"]
 from attention_course.explorers import scale_explorer
@@ -361,7 +372,8 @@ scale_explorer()
 # 2. d_k is the last axis of `queries` and of `keys`. There may be more or fewer keys than queries.
 # 3. Leading axes are the same in both; there may be none.
 #
-# Example: queries `[[2., 0., 0., 0.]]`, keys `[[1., 5., 5., 5.], [3., 0., 0., 0.]]` give `[[1., 3.]]`.
+# Example: queries `[[2., 0., 0., 0.]]`, keys `[[1., 5., 5., 5.], [3., 0., 0., 0.]]` give `[[1.,
+# 3.]]`.
 
 
 # %% nbgrader={"grade_id": "scaled_scores", "solution": true}
@@ -386,7 +398,8 @@ check("scaled_scores", scaled_scores)
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
-# (..., q, d_k) times (..., d_k, k) gives (..., q, k): only the last two axes of the keys change places.
+# (..., q, d_k) times (..., d_k, k) gives (..., q, k): only the last two axes of the keys change
+# places.
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
@@ -401,28 +414,30 @@ check("scaled_scores", scaled_scores)
 # you assume. (b) What goes wrong in *training* if scores are not scaled?
 
 # %% [markdown] nbgrader={"grade_id": "why-scale", "grade": true, "solution": true, "points": 2}
-# (a) A score is a sum of d_k products. If the components of query and key are independent with mean 0
-# and variance 1, each product has variance 1 and the variances add up to d_k. Dividing a random quantity by c
-# divides its variance by c², so c = √d_k brings the variance back to 1. Dividing by d_k would leave a variance of
-# 1/d_k: the wider the vectors, the more even the weights.
+# (a) A score is a sum of d_k products. If the components of query and key are independent with mean
+# 0 and variance 1, each product has variance 1 and the variances add up to d_k. Dividing a random
+# quantity by c divides its variance by c², so c = √d_k brings the variance back to 1. Dividing by
+# d_k would leave a variance of 1/d_k: the wider the vectors, the more even the weights.
 #
-# (b) Unscaled scores spread like √d_k, so for wide vectors one key takes nearly all the weight already
-# at the start. There the softmax is flat: the entries w_i(1 − w_i) and −w_i w_j of its Jacobian
-# are nearly 0, so almost no gradient reaches queries and keys, and they learn slowly or not at all.
+# (b) Unscaled scores spread like √d_k, so for wide vectors one key takes nearly all the weight
+# already at the start. There the softmax is flat: the entries w_i(1 − w_i) and −w_i w_j of its
+# Jacobian are nearly 0, so almost no gradient reaches queries and keys, and they learn slowly or
+# not at all.
 #
-# *Mark scheme.* 1 point for (a): variance d_k as a sum of d_k terms (independence or "uncorrelated, mean 0,
-# unit variance" named: ½) and the step from variance to standard deviation, or what d_k would do (½).
-# 1 point for (b): large scores saturate the softmax, nearly one-hot (½), and therefore its gradient vanishes (½).
-# "The numbers get too large" or "overflow" alone: 0 for (b), since a stable softmax does not overflow.
+# *Mark scheme.* 1 point for (a): variance d_k as a sum of d_k terms (independence or "uncorrelated,
+# mean 0, unit variance" named: ½) and the step from variance to standard deviation, or what d_k
+# would do (½). 1 point for (b): large scores saturate the softmax, nearly one-hot (½), and
+# therefore its gradient vanishes (½). "The numbers get too large" or "overflow" alone: 0 for (b),
+# since a stable softmax does not overflow.
 
 # %% [markdown]
 # ## 4 Masks
 #
-# Not every key may be seen: padding is no word, and a model that predicts the next word must not see
-# it. In this course **True = may be seen**.
+# Not every key may be seen: padding is no word, and a model that predicts the next word must not
+# see it. In this course **True = may be seen**.
 #
-# Paint a mask. Predict first: if you close one key of a row, what happens to the weights of the others? If you
-# close the whole row?
+# Paint a mask. Predict first: if you close one key of a row, what happens to the weights of the
+# others? If you close the whole row?
 
 # %% tags=["explorer"]
 from attention_course.explorers import mask_painter
@@ -430,10 +445,10 @@ from attention_course.explorers import mask_painter
 mask_painter()
 
 # %% [markdown]
-# The rest of the row grows, in equal proportion: it must still sum to 1. An empty row has nothing to
-# share out. 0/0 has no right answer, so we need a *convention*, and libraries differ: some give NaN, some
-# the mean of everything (which leaks what should be hidden), PyTorch's own attention gives zeros. **We take
-# zeros.**
+# The rest of the row grows, in equal proportion: it must still sum to 1. An empty row has nothing
+# to share out. 0/0 has no right answer, so we need a *convention*, and libraries differ: some give
+# NaN, some the mean of everything (which leaks what should be hidden), PyTorch's own attention
+# gives zeros. **We take zeros.**
 
 # %% [markdown]
 # ### Exercise 4: softmax over visible keys
@@ -442,12 +457,12 @@ mask_painter()
 # 1. Softmax along the last axis, over those keys only where `mask` is True. Other weights are 0.
 # 2. `mask` is bool and broadcasts to the shape of `scores`; it may have fewer axes.
 # 3. A row with no visible key gives zeros: no NaN, no warning needed.
-# 4. It is right for scores of ±thousands, also when rows differ a lot in size. (Within a row, hidden scores are at
-#    most some hundred above visible ones.)
+# 4. It is right for scores of ±thousands, also when rows differ a lot in size. (Within a row,
+#    hidden scores are at most some hundred above visible ones.)
 # 5. The caller's arrays are left unchanged.
 #
-# Example: scores `[[0., 5., 0.], [1., 2., 3.]]` with mask `[[True, False, True], [False, False, False]]` give
-# `[[0.5, 0., 0.5], [0., 0., 0.]]`.
+# Example: scores `[[0., 5., 0.], [1., 2., 3.]]` with mask `[[True, False, True], [False, False,
+# False]]` give `[[0.5, 0., 0.5], [0., 0., 0.]]`.
 
 
 # %% nbgrader={"grade_id": "masked_softmax", "solution": true}
@@ -472,18 +487,18 @@ check("masked_softmax", masked_softmax)
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
-# A hidden key needs a score whose exp is 0. Or: compute all weights, keep the visible ones, and make each row
-# sum to 1 again.
+# A hidden key needs a score whose exp is 0. Or: compute all weights, keep the visible ones, and
+# make each row sum to 1 again.
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
-# `np.where(mask, scores, …)` makes a new array and broadcasts. What is left is your softmax, with one
-# question: what if a row's sum is 0, or its maximum −∞?
+# `np.where(mask, scores, …)` makes a new array and broadcasts. What is left is your softmax, with
+# one question: what if a row's sum is 0, or its maximum −∞?
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# Multiplying *scores* by the mask gives 0, and e⁰ = 1. `-np.inf * (~mask)` is NaN where the mask is True, since 0 · ∞ is NaN. With −1e9 an
-# empty row becomes uniform: it needs a last step.
+# Multiplying *scores* by the mask gives 0, and e⁰ = 1. `-np.inf * (~mask)` is NaN where the mask is
+# True, since 0 · ∞ is NaN. With −1e9 an empty row becomes uniform: it needs a last step.
 # </details>
 
 # %% [markdown]
@@ -496,11 +511,12 @@ check("masked_softmax", masked_softmax)
 # 1. `output[..., i, :]` is the average of the values, weighted by how well query i fits each key.
 # 2. `mask` is None (all may be seen) or as in exercise 4, with the same convention for empty rows.
 # 3. d_v may differ from d_k, and the number of queries from that of keys.
-# 4. Leading axes are the same in queries, keys and values; there may be none. Large scores must not overflow.
+# 4. Leading axes are the same in queries, keys and values; there may be none. Large scores must not
+#    overflow.
 # 5. Return `(output, weights)`.
 #
-# Example: queries `[[0.]]`, keys `[[1.], [7.]]`, values `[[2., 4.], [4., 0.]]`: both scores are 0, the weights
-# `[[0.5, 0.5]]`, the output `[[3., 2.]]`.
+# Example: queries `[[0.]]`, keys `[[1.], [7.]]`, values `[[2., 4.], [4., 0.]]`: both scores are 0,
+# the weights `[[0.5, 0.5]]`, the output `[[3., 2.]]`.
 
 
 # %% nbgrader={"grade_id": "scaled_dot_product_attention", "solution": true}
@@ -532,16 +548,17 @@ check("scaled_dot_product_attention", scaled_dot_product_attention)
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# Softmax over the *keys*: each row of a query sums to 1. With a batch, "axis 1" is no longer the keys.
+# Softmax over the *keys*: each row of a query sums to 1. With a batch, "axis 1" is no longer the
+# keys.
 # </details>
 
 # %% [markdown]
 # ### Look at it
 #
-# Three heads whose queries and keys are made *by hand*, out of features of the words. Head 0: "who is the
-# same word as me?" Head 1: "what stands just before me?" Head 2: "I am a verb or pronoun: where are nouns?" The
-# weights come from **your** function of exercise 5. Predict: to which words does "it" link in head 2? Choose a
-# head by its colour, and point at a word.
+# Three heads whose queries and keys are made *by hand*, out of features of the words. Head 0: "who
+# is the same word as me?" Head 1: "what stands just before me?" Head 2: "I am a verb or pronoun:
+# where are nouns?" The weights come from **your** function of exercise 5. Predict: to which words
+# does "it" link in head 2? Choose a head by its colour, and point at a word.
 
 # %% tags=["explorer"]
 from IPython.display import display
@@ -565,7 +582,7 @@ def handmade_heads(tokens, nouns, seekers, strength=6.0):
 
 def show_heads(attention):
     """Show bertviz's head view of `attention`'s weights, or say what is missing."""
-    tokens = "the dog chased the cat until it slept".split()
+    tokens = ["the", "dog", "chased", "the", "cat", "until", "it", "slept"]
     queries, keys, values = handmade_heads(tokens, ["dog", "cat"], ["chased", "slept", "it"])
     try:
         _, weights = attention(queries, keys, values)
@@ -579,9 +596,9 @@ def show_heads(attention):
 show_heads(scaled_dot_product_attention)
 
 # %% [markdown]
-# "it" links to "dog" and "cat" alike: these features know that something is a noun, not *which* one is meant.
-# Words that seek nothing have the query 0, equal scores, and look at everything. In a trained network
-# nobody writes such features; chapters to come look at what is learned instead.
+# "it" links to "dog" and "cat" alike: these features know that something is a noun, not *which* one
+# is meant. Words that seek nothing have the query 0, equal scores, and look at everything. In a
+# trained network nobody writes such features; chapters to come look at what is learned instead.
 
 # %% [markdown]
 # ### Exercise 6: no look into the future
@@ -590,8 +607,9 @@ show_heads(scaled_dot_product_attention)
 # A model that writes text sees only what is there already.
 #
 # 1. With as many queries as keys, query i sees the keys 0 … i: itself and everything before.
-# 2. With **fewer queries than keys** (q < k), the queries are the *last* q tokens: the last query sees all keys, the one before it all
-#    but the last, and so on. (This happens when a model writes token by token and keeps old keys.) q is never above k.
+# 2. With **fewer queries than keys** (q < k), the queries are the *last* q tokens: the last query
+#    sees all keys, the one before it all but the last, and so on. (This happens when a model writes
+#    token by token and keeps old keys.) q is never above k.
 # 3. Scaling, leading axes and the result `(output, weights)` are as in exercise 5.
 #
 # Example: 2 queries, 4 keys: the mask is `[[T, T, T, F], [T, T, T, T]]`.
@@ -622,30 +640,32 @@ check("causal_attention", causal_attention)
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
-# Keys stand at 0 … k−1. The last query stands at k−1; where does the first one stand? A column and a row of positions
-# make the (q, k) mask.
+# Keys stand at 0 … k−1. The last query stands at k−1; where does the first one stand? A column and
+# a row of positions make the (q, k) mask.
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# `np.tri(q, k)` starts at the top left: with q < k the last query would miss keys. And the diagonal belongs to the
-# visible part.
+# `np.tri(q, k)` starts at the top left: with q < k the last query would miss keys. And the diagonal
+# belongs to the visible part.
 # </details>
 
 # %% [markdown]
 # ## 5 The layer, and what it cannot see
 #
-# Where do queries, keys and values come from? From the tokens themselves, by three learned matrices:
-# *every token is its own query, key and value.* This is **self**-attention.
+# Where do queries, keys and values come from? From the tokens themselves, by three learned
+# matrices: *every token is its own query, key and value.* This is **self**-attention.
 #
 # ### Exercise 7: a self-attention layer
 # *6 minutes, easy, 3 points*
 #
 # 1. Queries are `x @ w_q`, keys `x @ w_k`, values `x @ w_v`; no biases.
-# 2. Then scaled dot-product attention. `mask` is as in exercise 5, for scores of shape (..., length, length).
+# 2. Then scaled dot-product attention. `mask` is as in exercise 5, for scores of shape (...,
+#    length, length).
 # 3. d_model, d_k and d_v all differ.
 # 4. Return the output only.
 #
-# Example: with one token, the weights are `[[1.]]`, so the output is `x @ w_v`, whatever `w_q` and `w_k` are.
+# Example: with one token, the weights are `[[1.]]`, so the output is `x @ w_v`, whatever `w_q` and
+# `w_k` are.
 
 
 # %% nbgrader={"grade_id": "self_attention", "solution": true}
@@ -682,8 +702,8 @@ check("self_attention", self_attention)
 # %% [markdown]
 # ### A bag of words
 #
-# *dog bites man*; *man bites dog*. We send both through one random layer, and compare each word's output.
-# Predict: in which sentence does "dog" get the better idea that it is the one who bites?
+# *dog bites man*; *man bites dog*. We send both through one random layer, and compare each word's
+# output. Predict: in which sentence does "dog" get the better idea that it is the one who bites?
 
 # %% tags=["experiment"]
 from attention_course.plots import heat_map
@@ -711,23 +731,24 @@ fig.colorbar(image, ax=axes.tolist(), label="output")
 plt.show()
 
 # %% [markdown]
-# In neither: "dog" has the same output in both. The rows have changed places with the words, and nothing else has changed.
-# This is called *equivariance*: shuffled tokens in, equally shuffled outputs out. It is not *invariance*: the output array as a
-# whole is different. Make it a test.
+# In neither: "dog" has the same output in both. The rows have changed places with the words, and
+# nothing else has changed. This is called *equivariance*: shuffled tokens in, equally shuffled
+# outputs out. It is not *invariance*: the output array as a whole is different. Make it a test.
 #
 # ### Exercise 8: the shuffle test
 # *7 minutes, medium, 3 points*
 #
 # 1. Place i of the shuffled sentence holds token `order[i]`: row i is `x[order[i]]`.
-# 2. If `positions` (length, d_model) is given, a vector is added for each *place*: `positions[i]` to whatever token stands at place i, in
-#    the shuffled sentence and in the original one.
+# 2. If `positions` (length, d_model) is given, a vector is added for each *place*: `positions[i]`
+#    to whatever token stands at place i, in the shuffled sentence and in the original one.
 # 3. `shuffled`: what self-attention (no mask) gives for the shuffled sentence.
 # 4. `restored`: the rows of `shuffled`, put back so that row j belongs to **token** j again.
-# 5. `gap`: the largest absolute difference between `restored` and what self-attention gives for the original sentence; one number.
+# 5. `gap`: the largest absolute difference between `restored` and what self-attention gives for the
+#    original sentence; one number.
 # 6. Return `(shuffled, restored, gap)`. No leading axes here.
 #
-# Example for point 4: with order `[2, 0, 1]` and rows A, B, C in `shuffled`, A belongs to token 2, B to 0 and C to 1, so
-# `restored` is B, C, A.
+# Example for point 4: with order `[2, 0, 1]` and rows A, B, C in `shuffled`, A belongs to token 2,
+# B to 0 and C to 1, so `restored` is B, C, A.
 
 
 # %% nbgrader={"grade_id": "shuffle_test", "solution": true}
@@ -754,24 +775,28 @@ check("shuffle_test", shuffle_test)
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
-# Shuffling reads: `x[order]` fetches row `order[i]` into place i. Undoing *writes*: row i goes to place `order[i]`.
+# Shuffling reads: `x[order]` fetches row `order[i]` into place i. Undoing *writes*: row i goes to
+# place `order[i]`.
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
-# Either assign into an empty array, or find the order that undoes `order`: sorting `order` would bring 0, 1, 2, … back.
+# Either assign into an empty array, or find the order that undoes `order`: sorting `order` would
+# bring 0, 1, 2, … back.
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# `shuffled[order]` shuffles a second time. It is right only for orders that are their own inverse, such as a swap of two.
+# `shuffled[order]` shuffles a second time. It is right only for orders that are their own inverse,
+# such as a swap of two.
 # </details>
 
 # %% [markdown]
-# How exact is it, and what breaks it? Ten random layers and shuffles in each of two precisions, with position vectors of
-# growing size. We compare outputs *as bags*: for each output row of the shuffled sentence, how far is the nearest row
-# of the original one?
+# How exact is it, and what breaks it? Ten random layers and shuffles in each of two precisions,
+# with position vectors of growing size. We compare outputs *as bags*: for each output row of the
+# shuffled sentence, how far is the nearest row of the original one?
 #
 # Predict: will the gap be 0 without positions? How large must a position vector be before the layer
 # notices the order?
+
 
 # %% tags=["experiment"]
 def bag_gap(seed, size, dtype, length=12, width=16):
@@ -809,9 +834,10 @@ ax.legend(fontsize=8)
 plt.show()
 
 for name, runs in gaps.items():
-    rounding = np.finfo(name).eps
+    largest = runs[:, 0].max()
     print(
-        f"{name}: without positions at most {runs[:, 0].max():.1e} = {runs[:, 0].max() / rounding:.1f} roundings; "
+        f"{name}: without positions at most {largest:.1e} "
+        f"= {largest / np.finfo(name).eps:.1f} roundings; "
         f"with positions of size 1 at least {runs[:, -1].min():.2f}"
     )
 bag = all(runs[:, 0].max() < 100 * np.finfo(name).eps for name, runs in gaps.items())
@@ -820,23 +846,25 @@ print(f"'Attention sees a bag': {'supported' if bag else 'NOT supported'} by thi
 print(f"'Positions break it': {'supported' if broken else 'NOT supported'} by this run.")
 
 # %% [markdown]
-# Not exactly 0, since a sum in another order rounds differently; but no more than rounding. And there is no threshold: any position vector
-# breaks the symmetry, in proportion to its size. A causal mask does so too, as it treats places differently. How to make *good*
-# position vectors is a chapter of its own.
+# Not exactly 0, since a sum in another order rounds differently; but no more than rounding. And
+# there is no threshold: any position vector breaks the symmetry, in proportion to its size. A
+# causal mask does so too, as it treats places differently. How to make *good* position vectors is a
+# chapter of its own.
 
 # %% [markdown]
 # ## 6 What it costs
 #
-# Attention compares every token with every other: n² pairs. An RNN does the same work for each token, but must wait for the token
-# before. Vaswani et al., Table 1, per layer:
+# Attention compares every token with every other: n² pairs. An RNN does the same work for each
+# token, but must wait for the token before. Vaswani et al., Table 1, per layer:
 #
 # | | multiplications | steps that must wait | longest path between two tokens |
 # |---|---|---|---|
 # | self-attention | O(n² · d) | O(1) | O(1) |
 # | recurrent | O(n · d²) | O(n) | O(n) |
 #
-# Below we first *count* multiplications while the products run (d = 64), then measure times. Predict: the two slopes
-# in a log-log plot, and the n at which attention becomes the more expensive one.
+# Below we first *count* multiplications while the products run (d = 64), then measure times.
+# Predict: the two slopes in a log-log plot, and the n at which attention becomes the more expensive
+# one.
 
 # %% tags=["experiment"]
 import time
@@ -846,7 +874,7 @@ counted = {"multiplications": 0, "waiting steps": 0}
 
 
 def product(a, b):
-    """Matrix product that counts multiplications, and itself as a step that waits for its inputs."""
+    """Matrix product that counts its multiplications, and itself as a step that must wait."""
     counted["multiplications"] += a.shape[0] * a.shape[1] * b.shape[1]
     counted["waiting steps"] += 1
     return a @ b
@@ -885,43 +913,50 @@ for name, run in {"self-attention": count_attention, "recurrent": count_recurren
         counted.update({"multiplications": 0, "waiting steps": 0})
         run(torch.tensor(rng.normal(size=(n, WIDTH))).float(), square)
         counts[name, n] = dict(counted)
-    slope = np.polyfit(np.log(tokens), [np.log(counts[name, n]["multiplications"]) for n in tokens], 1)
+    logs = [np.log(counts[name, n]["multiplications"]) for n in tokens]
+    slope = np.polyfit(np.log(tokens), logs, 1)
     print(
         f"{name:<15} multiplications ~ n^{slope[0]:.3f}; waiting steps "
         f"{counts[name, tokens[0]]['waiting steps']} at n = {tokens[0]}, "
         f"{counts[name, tokens[-1]]['waiting steps']} at n = {tokens[-1]}"
     )
-cheaper = [
-    n for n in tokens
-    if counts["self-attention", n]["multiplications"] <= counts["recurrent", n]["multiplications"]
-]  # fmt: skip
-print(f"self-attention needs no more multiplications than the RNN up to n = {max(cheaper)} (d = {WIDTH})")
+work = {
+    name: np.array([counts[name, n]["multiplications"] for n in tokens])
+    for name in ["self-attention", "recurrent"]
+}
+cheaper = np.array(tokens)[work["self-attention"] <= work["recurrent"]]
+print(
+    f"self-attention multiplies no more often than the RNN up to n = {cheaper.max()}, d = {WIDTH}"
+)
+
 
 # %% tags=["experiment"]
-def measure(run, n, seed, repeats=5):
-    """Shortest of some runs, in seconds: the least disturbed by others on this machine."""
+def measure(run, n, seed, patience=0.03):
+    """Shortest of some runs, in seconds: the one least disturbed by others on this machine."""
     x = torch.tensor(np.random.default_rng(seed).normal(size=(1, n, WIDTH))).float()
-    best = np.inf
+    taken = []
     with torch.no_grad():
-        for _ in range(repeats):
+        while len(taken) < 4 or sum(taken) < patience:
             start = time.perf_counter()
             run(x, rnn)
-            best = min(best, time.perf_counter() - start)
-    return best
+            taken.append(time.perf_counter() - start)
+    return min(taken)
 
 
 rnn = torch.nn.RNN(WIDTH, WIDTH, batch_first=True)
 runners = {"self-attention": time_attention, "recurrent": time_recurrent}
-for run in runners.values():
-    measure(run, 512, seed=0)  # the first calls pay for set-up
-seconds = {
-    name: np.array([[measure(run, n, seed) for n in tokens] for seed in range(6)])
-    for name, run in runners.items()
-}
-unit = seconds["self-attention"][:, :1].mean()
+threads = torch.get_num_threads()
+torch.set_num_threads(1)  # one core for both, or the comparison is one of thread pools
+seconds = {name: np.zeros((6, len(tokens))) for name in runners}
+for seed in range(6):
+    for column, n in enumerate(tokens):
+        for name, run in runners.items():
+            seconds[name][seed, column] = measure(run, n, seed)
+torch.set_num_threads(threads)
+unit = np.median(seconds["self-attention"][:, 0])
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 for name in runners:
-    axes[0].plot(tokens, [counts[name, n]["multiplications"] for n in tokens], "o-", label=name)
+    axes[0].plot(tokens, work[name], "o-", label=name)
     spread(axes[1], tokens, seconds[name] / unit, name)
 for ax, title in zip(axes, ["multiplications, counted", "time, relative"], strict=True):
     ax.set(xscale="log", yscale="log", xlabel="tokens n", title=title)
@@ -932,27 +967,37 @@ axes[1].set_ylabel("1 = attention at n = 64")
 axes[1].legend(fontsize=8)
 plt.show()
 
-fits = {}
+steep = {}
 for name, table in seconds.items():
-    for part, chosen in {"all n": slice(None), "upper half": slice(3, None)}.items():
-        logs = np.log(tokens[chosen])
-        slopes = [np.polyfit(logs, np.log(row[chosen]), 1)[0] for row in table]
-        fits[name, part] = slopes
-        print(f"{name:<15} time ~ n^{np.mean(slopes):.2f} ({min(slopes):.2f} to {max(slopes):.2f}), {part}")
-ratio = np.median(seconds["recurrent"] / seconds["self-attention"], axis=0)
-print("RNN / attention, time:", ", ".join(f"{r:.1f} at n = {n}" for r, n in zip(ratio, tokens, strict=True)))
-steep = np.mean(fits["self-attention", "upper half"])
+    for part, first in {"all n": 0, f"n from {tokens[3]} on": 3}.items():
+        logs = np.log(tokens[first:])
+        slopes = [np.polyfit(logs, np.log(row[first:]), 1)[0] for row in table]
+        steep[name] = np.median(slopes)
+        print(
+            f"{name:<15} time ~ n^{np.median(slopes):.2f} "
+            f"({min(slopes):.2f} to {max(slopes):.2f}), {part}"
+        )
+ratios = np.median(seconds["recurrent"] / seconds["self-attention"], axis=0)
+more_work = work["self-attention"] / work["recurrent"]
+print("time of RNN / time of attention:")
+for n, ratio, more in zip(tokens, ratios, more_work, strict=True):
+    print(f"  n = {n:<5} {ratio:5.2f}   (attention multiplies {more:.0f} times as often)")
+supported = abs(steep["self-attention"] - 2) < 0.3 and abs(steep["recurrent"] - 1) < 0.3
+verdict = "supported" if supported else "NOT supported"
+print(f"Slopes 2 and 1 for long texts: {verdict} by this run.")
+both = [n for n, r, m in zip(tokens, ratios, more_work, strict=True) if r > 1 and m > 1]
 print(
-    "Slope 2 for attention, upper half: "
-    + ("supported by this run." if 1.7 <= steep <= 2.3 else f"NOT supported by this run ({steep:.2f}).")
+    f"Attention multiplies more often and is faster all the same at n = {both or 'none of these'}."
 )
 
 # %% [markdown]
-# The counts have the slopes 2 and 1 exactly, and cross at n = d. The *times* are less tidy. For short sequences fixed overheads count for
-# more than the work, and bend attention's curve flat; only towards long sequences does it approach slope 2. And although attention does
-# far more multiplications than the RNN there, it need not be slower: its two products run at full speed, while the RNN takes n
-# tiny steps, one after the other. That, not the number of operations, is why transformers replaced RNNs. But n² has
-# the last word: make n long enough, and it costs more, in any implementation of these formulas.
+# The counts have the slopes 2 and 1 exactly, and cross at n = d. Times are less tidy. For short
+# texts, fixed overheads outweigh the work and bend attention's curve flat; towards long texts it
+# approaches slope 2. Look at the last line: where attention multiplies more often and is faster
+# all the same, the reason is waiting. Its two products run at full speed; the RNN takes n tiny
+# steps, one after the other. Processors that do thousands of things at once widen this gap (not
+# measured here), and that is the paper's case for attention (Section 4). But n² has the last word:
+# with n long enough it costs more, in any implementation of these formulas.
 
 # %% [markdown]
 # ## Common mistakes
@@ -973,7 +1018,8 @@ print(
 # ## Recap
 #
 # - A fixed-size state forgets; attention reads from all states and weighs them.
-# - Scores are products of queries and keys, over $\sqrt{d_k}$; weights are their softmax over visible keys; outputs are averages of values.
+# - Scores are products of queries and keys, over $\sqrt{d_k}$; weights are their softmax over
+#   visible keys; outputs are averages of values.
 # - A mask acts *before* the softmax. What an empty row gives is a convention: here zeros.
 # - Self-attention sees a bag; positions must be put in.
 # - n² · d multiplications, no waiting.
@@ -984,16 +1030,17 @@ print(
 # ## Challenge: attention backwards
 # *30 minutes, hard, 4 points*
 #
-# Let L be some number that depends on the output of exercise 5. Given the gradient of L by the output, find the gradients by queries, keys and
-# values, **by hand**, in NumPy.
+# Let L be some number that depends on the output of exercise 5. Given the gradient of L by the
+# output, find the gradients by queries, keys and values, **by hand**, in NumPy.
 #
 # 1. `output_gradient[..., i, v]` is ∂L/∂output[..., i, v].
 # 2. Return `(d_queries, d_keys, d_values)`; each has the shape of what it belongs to.
-# 3. `mask` is None or as in exercise 5. Nothing flows through a hidden pair; a query that sees nothing sends no gradient anywhere.
+# 3. `mask` is None or as in exercise 5. Nothing flows through a hidden pair; a query that sees
+#    nothing sends no gradient anywhere.
 # 4. Leading axes are as in exercise 5.
 #
-# Example: with a single key, the weight is 1 whatever the scores: `d_queries` and `d_keys` are zeros, and `d_values` is the sum of
-# `output_gradient` over queries.
+# Example: with a single key, the weight is 1 whatever the scores: `d_queries` and `d_keys` are
+# zeros, and `d_values` is the sum of `output_gradient` over queries.
 
 
 # %% nbgrader={"grade_id": "attention_backward", "solution": true}
@@ -1020,16 +1067,17 @@ check("attention_backward", attention_backward)
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
-# Go back step by step: output = weights · values; weights = softmax(scores); scores = queries · keysᵀ/√d_k. For a product
-# C = A·B, the gradients are dA = dC·Bᵀ and dB = Aᵀ·dC.
+# Go back step by step: output = weights · values; weights = softmax(scores); scores = queries ·
+# keysᵀ/√d_k. For a product C = A·B, the gradients are dA = dC·Bᵀ and dB = Aᵀ·dC.
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
-# For one row: ∂w_i/∂s_j = w_i(δ_ij − w_j). Multiply this by the gradient of the weights and sum over i: what is left is an elementwise
-# product with one number per row taken off.
+# For one row: ∂w_i/∂s_j = w_i(δ_ij − w_j). Multiply this by the gradient of the weights and sum
+# over i: what is left is an elementwise product with one number per row taken off.
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# The diagonal of the Jacobian alone is not enough. The scaling appears once on the way to queries and once on the way to keys. Check
-# yourself by a small change of one entry: (L(x + h) − L(x − h)) / 2h.
+# The diagonal of the Jacobian alone is not enough. The scaling appears once on the way to queries
+# and once on the way to keys. Check yourself by a small change of one entry: (L(x + h) − L(x − h))
+# / 2h.
 # </details>

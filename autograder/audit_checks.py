@@ -132,7 +132,8 @@ def check_misconceptions(report: Report, trials: list[Trial], answer: Answer | N
             report.fail("caught", f"the misconception `{name}` {_seen(trial, verdict)}.")
             continue
         if verdict.misconception != name:
-            unnamed.setdefault(name, f"`{name}` as {verdict.misconception or 'nothing'}")
+            other = f"`{verdict.misconception}`" if verdict.misconception else "nothing"
+            unnamed.setdefault(name, f"`{name}` as {other} {trial.where}")
         clear = max(
             margin(got, want, trial.exercise.tolerance)
             for got, want in zip(outcomes, trial.expected, strict=True)
@@ -192,6 +193,8 @@ def check_mutants(report: Report, trials: list[Trial], answer: Answer | None) ->
     for description in sorted(set(listed) - set(alive)):
         what = "is killed" if description in known else "does not exist"
         report.fail("stale", f"listed as equivalent, but the mutant {what}: {description}")
+    for description in (text for text, reason in listed.items() if not reason.strip()):
+        report.fail("stale", f"listed as equivalent without a reason: {description}")
     survivors = [description for description in alive if description not in listed]
     equivalent = len(alive) - len(survivors)
     killed, wrong = len(mutants) - len(alive), len(mutants) - equivalent

@@ -337,7 +337,8 @@ for way, runs in statistics.items():
     level[way] = max(np.abs(slopes)) < 0.1
     print(
         f"{way:<14} variance ~ d^{np.mean(slopes):+.2f} "
-        f"({min(slopes):+.2f} to {max(slopes):+.2f}); at d = {widths[-1]}: {runs[:, 1, -1].mean():.1f} of 16 keys in use, "
+        f"({min(slopes):+.2f} to {max(slopes):+.2f}); at d = {widths[-1]}: "
+        f"{runs[:, 1, -1].mean():.1f} of 16 keys in use, "
         f"reaction {runs[:, 2, -1].mean():.1e}"
     )
 holds = [way for way in ways if level[way]] == ["divided by √d"]

@@ -11,7 +11,7 @@ from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
 from autograder.masters import CHECK_PREFIX, KNOWN_TAGS, grade_id
-from autograder.sandbox import SandboxKernelManager
+from autograder.provisioner import SandboxKernelManager
 
 LONGEST_TEXT = 200_000  # characters of printed text that one cell may keep
 LARGEST_DATA = 5_000_000  # characters of displayed data that one cell may keep

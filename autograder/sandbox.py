@@ -1,39 +1,54 @@
-"""Kernels inside bubblewrap: no network, a read-only system, an empty home, limits.
+"""What students' code may see and use: the bubblewrap command line and its limits.
 
 A student's code sees the Python environment, the student package and a private copy of its own
 submission folder. It cannot see solutions, other submissions, the gradebook, the instructor's
-home or environment. Everything it started dies with the kernel.
+home or environment, and has no network. `warm_kernel.py` runs inside, `provisioner.py` outside.
 """
 
 from __future__ import annotations
 
-import copy
 import functools
+import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from jupyter_client.manager import AsyncKernelManager
-from jupyter_client.provisioning import LocalProvisioner
 
 import attention_course
 import autograder
+from autograder.warm_kernel import HOME, SCRATCH, SOCKETS
 
 UNSANDBOXED_VARIABLE = "AUTOGRADER_UNSANDBOXED"
-HOME = "/home/student"  # the private copy of the submission folder, inside the sandbox
+WARM_PROGRAM = "warm_kernel.py"
+FIRST_UID = 200_000  # as root, kernels run as one of the user ids from here on: nobody's
 LARGEST_FOLDER = 100 * 2**20  # bytes of files beside a notebook that are copied in
 
-# What `prlimit` sets before Python starts.
+# What each kernel is limited to (setrlimit(2)).
 LIMITS = {
-    "as": 8 * 2**30,  # address space; torch alone maps several GiB without using them
-    "fsize": 100 * 2**20,
+    "as": 6 * 2**30,  # bytes of address space for each process
+    "fsize": 100 * 2**20,  # bytes of one file
     "nofile": 512,
-    "nproc": 512,
+    "nproc": 256,  # processes and threads
     "core": 0,
+}
+# The warm process needs these to lock up its kernels, which then lose them all.
+CAPABILITIES = ["--cap-drop", "ALL"]
+for _name in ("SYS_ADMIN", "SETPCAP", "SETUID", "SETGID", "KILL"):
+    CAPABILITIES += ["--cap-add", f"CAP_{_name}"]
+
+ENVIRONMENT = {
+    "PATH": f"{sys.prefix}/bin:/usr/bin:/bin",
+    "HOME": "/tmp",
+    "LANG": "C.UTF-8",
+    "TMPDIR": "/tmp",
+    "IPYTHONDIR": "/tmp/ipython",
+    "MPLCONFIGDIR": "/tmp/matplotlib",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "NBGRADER_EXECUTION": "autograde",
 }
 
 
@@ -41,22 +56,45 @@ class SandboxUnavailable(Exception):
     """Grading would have to run students' code without a sandbox, and nobody allowed that."""
 
 
+ROOT_MODE = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+USER_MODE = ["--unshare-all"]
+
+
+@dataclass(frozen=True)
+class Possibility:
+    """Whether and how bubblewrap can be used here. `reason` says why not, "" if it can."""
+
+    mode: tuple[str, ...] = ()
+    uid: int | None = None  # what kernels run as; None: as whoever grades, in a user namespace
+    reason: str = ""
+
+
+def _try_mode(bwrap: str, mode: list[str]) -> str:
+    """Return "" if kernels can be locked up in this mode, else what bubblewrap said."""
+    # What warm_kernel.py does for every kernel: new namespaces with their own /proc.
+    inner = ["unshare", "--mount", "--pid", "--ipc", "--fork", "--mount-proc", "true"]
+    outer = [bwrap, *mode, *CAPABILITIES, "--ro-bind", "/", "/", "--proc", "/proc"]
+    try:
+        trial = subprocess.run([*outer, *inner], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if trial.returncode == 0 else trial.stderr.strip() or "it failed without a word"
+
+
 @functools.cache
-def why_no_sandbox() -> str:
-    """Return why bubblewrap cannot be used here, or "" if it works."""
+def possibility() -> Possibility:
+    """Find out how bubblewrap can be used here.
+
+    As root, kernels get an unprivileged user id of their own, which also makes the limit on
+    processes hold; as anyone else they live in a user namespace.
+    """
     bwrap = shutil.which("bwrap")
     if bwrap is None:
-        return "bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
-    try:
-        trial = subprocess.run(
-            [bwrap, "--unshare-all", "--ro-bind", "/", "/", "true"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not start: {error}"
-    return "" if trial.returncode == 0 else f"bubblewrap cannot run here: {trial.stderr.strip()}"
+        return Possibility(reason="bubblewrap is not installed (apt-get install bubblewrap)")
+    if os.geteuid() == 0 and not _try_mode(bwrap, ROOT_MODE):
+        return Possibility(tuple(ROOT_MODE), FIRST_UID + os.getpid() % 10_000)
+    said = _try_mode(bwrap, USER_MODE)
+    return Possibility(tuple(USER_MODE), None, f"bubblewrap cannot run here: {said}" * bool(said))
 
 
 def use_sandbox() -> bool:
@@ -67,7 +105,7 @@ def use_sandbox() -> bool:
     """
     if os.environ.get(UNSANDBOXED_VARIABLE) == "1":
         return False
-    reason = why_no_sandbox()
+    reason = possibility().reason
     if reason:
         raise SandboxUnavailable(
             f"Students' code is only run in a sandbox, and {reason}. Grade on a Linux machine "
@@ -93,17 +131,21 @@ def visible_folders() -> list[Path]:
     return folders
 
 
-def bwrap_command(scratch: Path) -> list[str]:
-    """Return the bubblewrap command line up to the program, for a kernel that lives in `scratch`.
+def _open_parents(path: Path) -> list[str]:
+    """Make the folders above `path` so that any user id can pass: bubblewrap makes them private."""
+    parents = reversed(path.parents[:-1])
+    return [word for parent in parents for word in ("--perms", "0755", "--dir", str(parent))]
 
-    `scratch/home` becomes the working folder, `scratch/run` (at its own path) holds the sockets.
-    """
-    command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
-    # First what may be hidden again by a later line: the course itself may live below /tmp.
-    command += ["--proc", "/proc", "--dev", "/dev", "--size", str(64 * 2**20), "--tmpfs", "/tmp"]
+
+def bwrap_command(scratch: Path) -> list[str]:
+    """Return the command line of the warm process, which may see and use `scratch` only."""
+    command = ["bwrap", *possibility().mode, *CAPABILITIES]
+    command += ["--die-with-parent", "--new-session", "--clearenv"]
+    # First what may be covered by a later line: the course itself may live below /tmp.
+    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/mnt"]
     visible = visible_folders()
     for folder in visible:
-        command += ["--ro-bind", str(folder), str(folder)]
+        command += [*_open_parents(folder), "--ro-bind", str(folder), str(folder)]
     for name in ("bin", "sbin", "lib", "lib64"):
         link = Path("/", name)
         if link.is_symlink():
@@ -116,23 +158,14 @@ def bwrap_command(scratch: Path) -> list[str]:
     graders_code = Path(autograder.__file__).resolve().parent
     if _inside(graders_code, visible):  # installed into the environment, not from a checkout
         command += ["--tmpfs", str(graders_code)]
-    command += ["--bind", str(scratch / "home"), HOME]
-    command += ["--bind", str(scratch / "run"), str(scratch / "run"), "--chdir", HOME]
-    environment = {
-        "PATH": f"{sys.prefix}/bin:/usr/bin:/bin",
-        "HOME": HOME,
-        "LANG": "C.UTF-8",
-        "TMPDIR": "/tmp",
-        "IPYTHONDIR": "/tmp/ipython",
-        "MPLCONFIGDIR": "/tmp/matplotlib",
-        "JUPYTER_RUNTIME_DIR": str(scratch / "run"),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "NBGRADER_EXECUTION": "autograde",
-    }
-    for name, value in environment.items():
+    for place in (HOME, SOCKETS, SCRATCH):
+        command += [*_open_parents(Path(place, "x"))]
+    command += ["--bind", str(scratch), SCRATCH]
+    command += ["--ro-bind", str(graders_code / WARM_PROGRAM), f"/{WARM_PROGRAM}"]
+    for name, value in ENVIRONMENT.items():
         command += ["--setenv", name, value]
-    return [*command, "--", "prlimit", *(f"--{name}={limit}" for name, limit in LIMITS.items())]
+    settings = {"limits": LIMITS, "uid": possibility().uid}
+    return [*command, "--", sys.executable, f"/{WARM_PROGRAM}", json.dumps(settings)]
 
 
 def copy_submission_folder(folder: Path, home: Path) -> None:
@@ -152,56 +185,3 @@ def copy_submission_folder(folder: Path, home: Path) -> None:
                 target = home / source.relative_to(folder)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
-
-
-class SandboxProvisioner(LocalProvisioner):
-    """Start a kernel inside bubblewrap; the host talks to it over Unix sockets."""
-
-    scratch: Path | None = None
-
-    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Make the private folders, point the connection at them, wrap the command line."""
-        if not use_sandbox():
-            self.log.warning("NOT sandboxed: students' code runs with your own rights.")
-            return await super().pre_launch(**kwargs)
-        self._remove_scratch()
-        self.scratch = Path(tempfile.mkdtemp(prefix="grade-"))
-        (self.scratch / "home").mkdir()
-        (self.scratch / "run").mkdir()
-        manager = self.parent
-        manager.transport = "ipc"
-        manager.ip = str(self.scratch / "run" / "k")
-        manager.connection_file = str(self.scratch / "run" / "kernel.json")
-        copy_submission_folder(Path(kwargs.pop("cwd", None) or "."), self.scratch / "home")
-        kwargs = await super().pre_launch(**kwargs)
-        kwargs["cmd"] = [*bwrap_command(self.scratch), *kwargs["cmd"]]
-        kwargs["cwd"] = "/"
-        # bwrap's own environment can be read inside, as that of process 1: it gets none.
-        kwargs["env"] = {"PATH": os.environ.get("PATH", os.defpath)}
-        kwargs["stdout"] = kwargs["stderr"] = subprocess.DEVNULL
-        return kwargs
-
-    async def cleanup(self, restart: bool = False) -> None:
-        """Remove the private folders: nothing that the student's code wrote is kept."""
-        self._remove_scratch()
-        if not restart:
-            self.ports_cached = False  # Unix sockets: there is no TCP port to hand back
-        await super().cleanup(restart)
-
-    def _remove_scratch(self) -> None:
-        if self.scratch is not None:
-            shutil.rmtree(self.scratch, ignore_errors=True)
-            self.scratch = None
-
-
-class SandboxKernelManager(AsyncKernelManager):
-    """Starts every kernel through `SandboxProvisioner`, whatever the notebook's kernelspec says."""
-
-    @property
-    def kernel_spec(self) -> Any:
-        """The kernelspec with the sandbox put in."""
-        spec = copy.copy(super().kernel_spec)
-        if spec is not None:
-            spec.metadata = {"kernel_provisioner": {"provisioner_name": "autograder-sandbox"}}
-            spec.interrupt_mode = "message"  # signals do not cross into the process namespace
-        return spec

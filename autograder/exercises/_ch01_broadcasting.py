@@ -471,6 +471,7 @@ def broadcast_shape_cases(rng):
         ((c,), (a, b, c), "a vector and three axes"),
         ((a, b), (), "a number without axes"),
         (mixed, other, "each axis stretched on one side"),
+        ((a, 1, b), (1, b), "an axis of length 1 on both sides"),
     ):
         yield Case("shapes", {"first": first, "second": second}, about)
     for first, second, about in (
@@ -709,4 +710,11 @@ BROADCAST_SHAPE = Exercise(
         ),
     ),
     accepted=(shape_by_broadcasting, shape_by_padding, shape_from_the_right, shape_by_recursion),
+    equivalent_mutants={
+        "`(a, b)` → `(b, a)`": "stretching is symmetric",
+        "`zip(first, second, strict=True)` → `zip(second, first, strict=True)`": (
+            "stretching is symmetric"
+        ),
+        "`return tuple(result)` → `return result`": "a list of lengths is accepted",
+    },
 )

@@ -258,6 +258,11 @@ SPLIT_HEADS = Exercise(
         ),
     ),
     accepted=(split_by_reshape_and_swap, split_by_stack, split_by_slices, split_by_einsum),
+    equivalent_mutants={
+        "drop `raise ValueError(f'{heads} heads do not divide d_model = {d_model}')`": (
+            "reshape then raises ValueError itself"
+        ),
+    },
 )
 
 # --- merge_heads ---------------------------------------------------------------------------------

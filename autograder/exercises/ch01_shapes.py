@@ -203,6 +203,12 @@ PICK_PER_ROW = Exercise(
         picked_by_fancy_index,
         picked_by_comprehension,
     ),
+    equivalent_mutants={
+        "`np.take_along_axis(rows, indices[..., None], axis=-1)[..., 0]` → "
+        "`np.take_along_axis(rows, indices[..., None], axis=-1)[..., -1]`": (
+            "the axis that is taken from has length 1"
+        ),
+    },
 )
 
 # --- pairwise_scores -----------------------------------------------------------------------------
@@ -211,7 +217,7 @@ PICK_PER_ROW = Exercise(
 def pairwise_scores_cases(rng):
     """Matrices, equally many queries and keys, then one and two leading axes."""
     s = draw_sizes(rng, "batch", "heads", among=(2, 3))
-    t = draw_sizes(rng, "queries", "keys", "width", among=(3, 5, 6, 7))
+    t = draw_sizes(rng, "queries", "keys", "width", among=(5, 6, 7, 8))
     for group, leading, queries, keys, about in (
         ("matrix", (), t.queries, t.keys, "two matrices"),
         ("matrix", (), t.keys, t.keys, "as many queries as keys"),

@@ -250,25 +250,30 @@ def _draw_order(rng, length):
 
 
 def shuffle_cases(rng):
-    """Tokens without and with position vectors."""
-    for group, about in [
-        ("bag", "no positions"),
-        ("bag", "other sizes, no positions"),
-        ("positions", "position vectors are added"),
-        ("positions", "other sizes, position vectors"),
-    ]:
+    """Tokens without and with position vectors; the largest difference has either sign."""
+
+    def draw():
         s = draw_attention_sizes(rng)
-        w_q, w_k, w_v = _draw_weights(rng, s)
-        inputs = {
-            "x": rng.normal(size=(s.k, s.d_model)),
-            "order": _draw_order(rng, s.k),
-            "w_q": w_q,
-            "w_k": w_k,
-            "w_v": w_v,
-        }
-        if group == "positions":
-            inputs["positions"] = rng.normal(size=(s.k, s.d_model))
-        yield Case(group, inputs, about)
+        names = ("w_q", "w_k", "w_v")
+        weights = dict(zip(names, _draw_weights(rng, s), strict=True))
+        x, positions = rng.normal(size=(2, s.k, s.d_model))
+        return {"x": x, "order": _draw_order(rng, s.k), **weights}, positions
+
+    yield Case("bag", draw()[0], "no positions")
+    yield Case("bag", draw()[0], "other sizes, no positions")
+    for sign, about in [(-1, "position vectors are added"), (1, "other sizes, position vectors")]:
+        while True:
+            inputs, positions = draw()
+            inputs["positions"] = positions
+            differences = sign * _differences(**inputs)
+            if differences.max() > 1.1 * -differences.min():
+                break
+        yield Case("positions", inputs, about)
+
+
+def _differences(x, order, w_q, w_k, w_v, positions):
+    restored = _layer(x[order] + positions, w_q, w_k, w_v)[np.argsort(order)]
+    return restored - _layer(x + positions, w_q, w_k, w_v)
 
 
 def shuffle_reference(x, order, w_q, w_k, w_v, positions=None):
@@ -355,6 +360,13 @@ def mean_gap(x, order, w_q, w_k, w_v, positions=None):
     return shuffled, restored, gap
 
 
+def largest_with_sign(x, order, w_q, w_k, w_v, positions=None):
+    """Takes the largest difference without its absolute value."""
+    shuffled = _layer(_with(x[order], positions), w_q, w_k, w_v)
+    restored = shuffled[np.argsort(order)]
+    return shuffled, restored, (restored - _layer(_with(x, positions), w_q, w_k, w_v)).max()
+
+
 def shuffle_by_assignment(x, order, w_q, w_k, w_v, positions=None):
     """Right: writes each row to its token's place."""
     shuffled = _layer(_with(x[order], positions), w_q, w_k, w_v)
@@ -432,6 +444,15 @@ SHUFFLE_TEST = Exercise(
             "The gap is the mean difference; the contract asks for the largest one.",
             "Could one wrong row hide in a mean?",
         ),
+        Misconception(
+            largest_with_sign,
+            "The largest difference is taken with its sign, so large negative ones are missed.",
+            "Which word of point 5 turns a negative difference into a gap?",
+        ),
     ),
     accepted=(shuffle_by_assignment, shuffle_by_matrix, shuffle_by_search),
+    equivalent_mutants={
+        "`restored - self_attention(x + positions, w_q, w_k, w_v)` → "
+        "`self_attention(x + positions, w_q, w_k, w_v) - restored`": "abs drops the sign",
+    },
 )

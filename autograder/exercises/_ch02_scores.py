@@ -373,4 +373,10 @@ MASKED_SOFTMAX = Exercise(
         ),
     ),
     accepted=(with_minus_infinity, with_minus_billion, renormalised_afterwards, row_by_row),
+    equivalent_mutants={
+        "`np.where(np.isfinite(largest), largest, 0.0)` → "
+        "`np.where(np.isfinite(largest), largest, 1.0)`": "exp(−inf − 1) is 0 like exp(−inf)",
+        "`np.where(total == 0, 1.0, total)` → "
+        "`np.where(total == 0, 2.0, total)`": "0 / 2 is 0 like 0 / 1",
+    },
 )

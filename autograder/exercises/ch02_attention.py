@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from attention_course.judging import Case
-from autograder.case_making import draw_sizes
+from autograder.case_making import draw_mask, draw_sizes
 from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch02_attend import ATTENTION, CAUSAL_ATTENTION
 from autograder.exercises._ch02_backward import ATTENTION_BACKWARD
@@ -32,6 +32,8 @@ def softmax_cases(rng):
     yield Case("large", {"scores": large, "axis": -1}, "scores near 900")
     uneven = scores[0] + 2000.0 * np.arange(s.rows)[:, None]
     yield Case("large", {"scores": uneven, "axis": -1}, "rows of very different size")
+    low = np.where(draw_mask(rng, s.rows, s.columns), 0.0, -2000.0)
+    yield Case("large", {"scores": scores[0] + low, "axis": -1}, "some scores far below others")
 
 
 def softmax_reference(scores, axis):
@@ -52,6 +54,12 @@ def no_maximum_subtracted(scores, axis):
 def one_maximum_for_all(scores, axis):
     """Subtracts the maximum of the whole array: rows far below it become 0/0."""
     powers = np.exp(scores - scores.max())
+    return powers / powers.sum(axis=axis, keepdims=True)
+
+
+def minimum_subtracted(scores, axis):
+    """Subtracts the minimum: a row with a low score overflows."""
+    powers = np.exp(scores - scores.min(axis=axis, keepdims=True))
     return powers / powers.sum(axis=axis, keepdims=True)
 
 
@@ -128,6 +136,11 @@ SOFTMAX = Exercise(
             one_maximum_for_all,
             "One maximum is subtracted from the whole array, so rows far below it become 0/0.",
             "Which maximum belongs to which row? Think of `axis` and `keepdims`.",
+        ),
+        Misconception(
+            minimum_subtracted,
+            "The smallest score is subtracted, so scores far above it still overflow.",
+            "After the subtraction, which is the largest number that exp may meet?",
         ),
         Misconception(
             always_last_axis,

@@ -25,7 +25,8 @@
 # | Challenge: the gradient by hand | 30 more | 4 |
 
 # %% [markdown]
-# **To read**, before or after: M.-T. Luong, H. Pham and C. Manning (2015), *Effective Approaches to
+# **To read**, before or after:
+# M.-T. Luong, H. Pham and C. Manning (2015), *Effective Approaches to
 # Attention-based Neural Machine Translation*, Section 3.1 (the "dot" score); A. Vaswani et al.
 # (2017), *Attention Is All You Need*, Sections 3.2.1 and 4, equation 1, Table 1.
 
@@ -351,14 +352,14 @@ print(f"Only the root keeps the variance level: {verdict} by this run.")
 #   any gradient.
 # - **Divided by d**: the variance falls like 1/d. At width 512 all keys weigh nearly the same: the
 #   layer only takes plain means.
-# - **Divided by the root**: nothing depends on the width.
+# - **Divided by the root**: hardly anything depends on the width.
 #
 # What this does *not* show: that training fails without the root. Learned queries and keys are not
 # independent, and a network can in principle learn to make them smaller. The paper itself says only
 # that the authors "suspect" the reason.
 #
-# In the explorer: take the scaling off, and find the temperature that has the same effect at d_k =
-# 64.
+# In the explorer: take the scaling off, and find the temperature that has the same effect
+# at d_k = 64.
 
 # %% tags=["explorer"]
 from attention_course.explorers import scale_explorer
@@ -373,8 +374,8 @@ scale_explorer()
 # 2. d_k is the last axis of `queries` and of `keys`. There may be more or fewer keys than queries.
 # 3. Leading axes are the same in both; there may be none.
 #
-# Example: queries `[[2., 0., 0., 0.]]`, keys `[[1., 5., 5., 5.], [3., 0., 0., 0.]]` give `[[1.,
-# 3.]]`.
+# Example: the query `[[2., 0., 0., 0.]]` and the keys `[[1., 5., 5., 5.], [3., 0., 0., 0.]]`
+# give `[[1., 3.]]`.
 
 
 # %% nbgrader={"grade_id": "scaled_scores", "solution": true}
@@ -462,8 +463,8 @@ mask_painter()
 #    hidden scores are at most some hundred above visible ones.)
 # 5. The caller's arrays are left unchanged.
 #
-# Example: scores `[[0., 5., 0.], [1., 2., 3.]]` with mask `[[True, False, True], [False, False,
-# False]]` give `[[0.5, 0., 0.5], [0., 0., 0.]]`.
+# Example, with T for True and F for False: scores `[[0., 5., 0.], [1., 2., 3.]]` with the mask
+# `[[T, F, T], [F, F, F]]` give `[[0.5, 0., 0.5], [0., 0., 0.]]`.
 
 
 # %% nbgrader={"grade_id": "masked_softmax", "solution": true}

@@ -210,10 +210,8 @@ PAGE = (
 
 
 def a_row(**changed):
-    row = Row(
-        Submission("zoë", "right"), {"softmax": 3.0}, {"softmax": 3.0}, 2.0, 3.0, "✓", Path("p")
-    )
-    return replace(row, **changed)
+    marks = {"softmax": 3.0}
+    return replace(Row(Submission("zoë", "right"), marks, marks, 2, 3.0, "✓", Path("p")), **changed)
 
 
 def test_panels_are_read_from_a_page():

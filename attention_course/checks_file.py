@@ -38,7 +38,11 @@ class PublicExercise:
 
     @classmethod
     def from_plain(cls, exercise_id: str, plain: dict[str, Any]) -> PublicExercise:
-        """Read one exercise of a decoded checks file."""
+        """Read one exercise of a decoded checks file.
+
+        A mistake's outcome of None stands for the expected one.
+        """
+        expected = [Outcome.from_plain(item) for item in plain["expected"]]
         return cls(
             id=exercise_id,
             title=plain["title"],
@@ -49,13 +53,16 @@ class PublicExercise:
             tolerance=Tolerance(**plain["tolerance"]),
             groups={name: tuple(value) for name, value in plain["groups"].items()},
             cases=[Case(**case) for case in plain["cases"]],
-            expected=[Outcome.from_plain(item) for item in plain["expected"]],
+            expected=expected,
             mistakes=[
                 KnownMistake(
                     mistake["name"],
                     mistake["cause"],
                     mistake["next_step"],
-                    [Outcome.from_plain(item) for item in mistake["outcomes"]],
+                    [
+                        right if item is None else Outcome.from_plain(item)
+                        for item, right in zip(mistake["outcomes"], expected, strict=True)
+                    ],
                 )
                 for mistake in plain["mistakes"]
             ],

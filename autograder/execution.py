@@ -10,9 +10,11 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
+from autograder.grading import METADATA_KEY
 from autograder.masters import CHECK_PREFIX, KNOWN_TAGS, grade_id
 from autograder.provisioner import SandboxKernelManager
 
+TIMEOUTS = {"CellTimeoutError", "SubmissionTimeout"}
 LONGEST_TEXT = 200_000  # characters of printed text that one cell may keep
 LARGEST_DATA = 5_000_000  # characters of displayed data that one cell may keep
 
@@ -24,6 +26,16 @@ def _is_skipped(cell: Any) -> bool:
 
 def _is_check(cell: Any) -> bool:
     return grade_id(cell).startswith(CHECK_PREFIX)
+
+
+def note_timeouts(notebook: Any) -> None:
+    """Write into the metadata where a submission ran out of time."""
+    names = [
+        grade_id(cell) or f"cell {number}"
+        for number, cell in enumerate(notebook.cells, 1)
+        if any(output.get("ename") in TIMEOUTS for output in cell.get("outputs", []))
+    ]
+    notebook.metadata.setdefault(METADATA_KEY, {})["timed_out"] = names
 
 
 class SandboxedExecute(Execute):
@@ -45,7 +57,9 @@ class SandboxedExecute(Execute):
         """Execute the notebook within the wall-clock limit."""
         self._deadline = time.monotonic() + self.submission_seconds
         self._harmful: set[int] = set()
-        return super().preprocess(nb, resources, km)
+        nb, resources = super().preprocess(nb, resources, km)
+        note_timeouts(nb)
+        return nb, resources
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
         """Execute one cell, whatever happens to the kernel."""

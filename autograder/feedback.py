@@ -1,17 +1,13 @@
-"""What students read after grading: formulas without a network, and what was repaired."""
+"""Feedback pages need no network: formulas become MathML, which browsers draw by themselves."""
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Any
 
-import nbformat
 from latex2mathml.converter import convert
 from nbconvert.preprocessors import Preprocessor
 from nbformat.notebooknode import NotebookNode
-
-from autograder.grading import METADATA_KEY
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 _FORMULA = re.compile(
@@ -50,18 +46,3 @@ class MathToMathML(Preprocessor):
         if cell.cell_type == "markdown":
             cell.source = formulas_to_mathml(cell.source)
         return cell, resources
-
-
-class RepairNote(Preprocessor):
-    """Say at the top of the feedback what was repaired in the submission, if anything was."""
-
-    enabled = True
-
-    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Insert the note as the first cell."""
-        repairs = nb.metadata.get(METADATA_KEY, {}).get("repairs", [])
-        if repairs:
-            lines = "\n".join(f"- {html.escape(note)}" for note in repairs)
-            text = f"**About your submission.** Before grading, it was put in order:\n\n{lines}"
-            nb.cells.insert(0, nbformat.v4.new_markdown_cell(text))
-        return nb, resources

@@ -14,18 +14,16 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.grading import METADATA_KEY
+from autograder.intake_exporter import read_sources
 from autograder.masters import CHECK_PREFIX, grade_id
-
-Recogniser = Callable[[NotebookNode], str]
 
 
 def _defined_functions(source: str) -> set[str]:
@@ -161,19 +159,62 @@ def _add_missing(
     return notes
 
 
+def belongs(submitted: NotebookNode, source: NotebookNode) -> bool:
+    """Tell whether a notebook has anything of this assignment in it: an answer or a check."""
+    wanted = {grade_id(cell) for cell in source.cells if grade_id(cell)}
+    sources = {
+        _squeeze(cell.source): True
+        for cell in source.cells
+        if cell.metadata.get("nbgrader", {}).get("grade")
+    }
+    answers = {
+        grade_id(cell) for cell in source.cells if cell.metadata.get("nbgrader", {}).get("solution")
+    }
+    return any(
+        grade_id(cell) in wanted
+        or _squeeze(cell.source) in sources
+        or (cell.cell_type == "code" and _defined_functions(cell.source) & answers)
+        for cell in submitted.cells
+    )
+
+
 class Intake(NbGraderPreprocessor):
     """The first preprocessor of `nbgrader autograde`: repair the submission, note what was done."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Put the notebook in order after the chapter's source notebook."""
         info = resources["nbgrader"]
-        directory = self.parent.parent.coursedir
-        folder = directory.format_path(directory.source_directory, ".", info["assignment"])
-        source = nbformat.read(Path(folder) / f"{info['notebook']}.ipynb", as_version=4)
-        notes = put_in_order(nb, source)
-        for note in notes:
-            self.log.warning("%s: %s", info["student"], note)
+        source = read_sources(self.parent.parent.coursedir, info["assignment"])[info["notebook"]]
+        staged = nb.metadata.get(METADATA_KEY, {})
+        could_not_run = staged.get("could_not_run", "")
+        if not could_not_run and not belongs(nb, source):
+            could_not_run = (
+                "Nothing of this assignment is in the notebook: it may be another chapter's or an "
+                "older release."
+            )
+        repairs = [*staged.get("repairs", []), *put_in_order(nb, source)]
+        if could_not_run:
+            repairs = staged.get("repairs", [])
+        for note in [*repairs, could_not_run]:
+            if note:
+                self.log.warning("%s: %s", info["student"], note)
+        status = {"repairs": repairs, "could_not_run": could_not_run, "timed_out": []}
         nb.metadata = nbformat.from_dict(
-            {"kernelspec": source.metadata.kernelspec, METADATA_KEY: {"repairs": notes}}
+            {"kernelspec": source.metadata.kernelspec, METADATA_KEY: status}
         )
+        reset_automatic_scores(info)
         return nb, resources
+
+
+def reset_automatic_scores(info: dict[str, Any]) -> None:
+    """Forget what an earlier run gave automatically; marks given by hand stay."""
+    with Gradebook(info["db_url"]) as gradebook:
+        try:
+            submission = gradebook.find_submission_notebook(
+                info["notebook"], info["assignment"], info["student"]
+            )
+        except MissingEntry:
+            return
+        for grade in submission.grades:
+            grade.auto_score = None
+        gradebook.db.commit()

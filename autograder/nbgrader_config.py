@@ -13,7 +13,8 @@ c.ClearSolutions.code_stub = STUB
 c.ClearSolutions.text_stub = WRITTEN_STUB
 c.LockCells.lock_readonly_cells = False
 
-# A submission is put in order before nbgrader itself looks at it.
+# nbgrader reads clean copies of the submissions, whose cells are put in order first.
+c.Autograde.exporter_class = "autograder.intake_exporter.IntakeExporter"
 c.Autograde.sanitize_preprocessors = [
     "autograder.intake.Intake",
     "nbgrader.preprocessors.ClearOutput",
@@ -28,6 +29,7 @@ c.Autograde.autograde_preprocessors = [
     "autograder.preprocessors.Verdicts",
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.SaveAutoGrades",
+    "autograder.status.RecordStatus",
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
@@ -37,7 +39,7 @@ c.ExecutePreprocessor.store_widget_state = False
 # Feedback is plain HTML: pictures and panels first, widgets never.
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "autograder.feedback.RepairNote",
+    "autograder.status.StatusNote",
     "autograder.feedback.MathToMathML",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]

@@ -1,0 +1,57 @@
+"""Makes `nbgrader autograde` read clean copies of submissions; see `staging.py`."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbgrader.coursedir import CourseDirectory
+
+from autograder.staging import stage, submission_folders
+
+
+class IntakeExporter(NotebookExporter):
+    """The exporter of `nbgrader autograde`.
+
+    nbgrader makes it once, after it has listed the submissions and before it opens the first one:
+    this is the moment to put clean copies in their place. Only this run is pointed at the copies;
+    formgrader and everything else go on looking at what students handed in.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        converter = self.parent
+        if getattr(converter, "coursedir", None) is not None:
+            self._stage_all(converter)
+
+    def _stage_all(self, converter: Any) -> None:
+        original: CourseDirectory = converter.coursedir
+        root, assignment = Path(original.root), original.assignment_id
+        scratch = Path(tempfile.mkdtemp(prefix=".staged-", dir=root))
+        weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        sources = read_sources(original, assignment)
+        directory = CourseDirectory(
+            parent=converter,
+            **{name: getattr(original, name) for name in original.trait_names(config=True)},
+        )
+        directory.submitted_directory = scratch.name
+        converter.coursedir = directory
+        converter.assignments = {}
+        folders = submission_folders(
+            root / original.submitted_directory, assignment, original.student_id
+        )
+        for student, folder in folders.items():
+            target = Path(directory.format_path(scratch.name, student, assignment))
+            stage(folder, target, sources)
+            converter.assignments[str(target)] = [str(target / f"{name}.ipynb") for name in sources]
+
+
+def read_sources(directory: CourseDirectory, assignment: str) -> dict[str, Any]:
+    """Read the assignment's source notebooks by name."""
+    folder = Path(directory.format_path(directory.source_directory, ".", assignment))
+    return {path.stem: nbformat.read(path, as_version=4) for path in sorted(folder.glob("*.ipynb"))}

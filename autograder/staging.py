@@ -1,0 +1,237 @@
+"""Copy submissions into a clean folder before nbgrader reads them. Originals are never touched.
+
+Real folders hold renamed or damaged notebooks, dates that are none, links, huge files. Whatever is
+in there, the clean copy of a submission holds each notebook of the assignment exactly once, valid
+and without outputs, and plain small files; what was done is written into the notebook's metadata.
+A notebook that cannot be read is replaced by an empty one with the reason, and is marked by hand.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from dateutil.parser import ParserError, parse
+from nbformat.notebooknode import NotebookNode
+
+from autograder.grading import METADATA_KEY
+from autograder.masters import KERNELSPEC
+
+LARGEST_NOTEBOOK = 60 * 2**20  # bytes
+LARGEST_FILE = 20 * 2**20  # bytes of any other file; larger ones stay behind
+TIMESTAMP = "timestamp.txt"
+_CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.MULTILINE)
+
+
+class Unreadable(Exception):
+    """A notebook cannot be read; the message says why, for a student."""
+
+
+@dataclass
+class Notes:
+    """What was noticed about one submitted notebook."""
+
+    repairs: list[str] = field(default_factory=list)
+    could_not_run: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Give the notes as they are kept in the notebook's metadata."""
+        return {"repairs": self.repairs, "could_not_run": self.could_not_run}
+
+
+def _decode(raw: bytes, notes: Notes) -> str:
+    for encoding, said in (
+        ("utf-8", ""),
+        ("utf-8-sig", "The file began with a byte order mark."),
+        ("utf-16", "The file was written as UTF-16."),
+        ("latin-1", "The file was not written as UTF-8; accents may be wrong."),
+    ):
+        try:
+            text = raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if encoding == "utf-8" and text.startswith("\ufeff"):
+            continue
+        if encoding == "utf-16" and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+            continue
+        if said:
+            notes.repairs.append(said)
+        return text
+    raise Unreadable("its bytes are no text")
+
+
+def _plain_cell(cell: Any) -> dict[str, Any] | None:
+    """Keep what grading needs of a cell; None for what is no cell at all."""
+    if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
+        return None
+    source = cell.get("source", cell.get("input", ""))
+    if isinstance(source, list):
+        source = "".join(part for part in source if isinstance(part, str))
+    metadata = cell.get("metadata")
+    kept = {
+        "cell_type": cell["cell_type"],
+        "source": source if isinstance(source, str) else "",
+        "metadata": metadata if isinstance(metadata, dict) else {},
+    }
+    name = cell.get("id")
+    if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
+        kept["id"] = name
+    return kept
+
+
+def _cells(document: dict[str, Any]) -> list[Any]:
+    """Find the cells, also in the worksheets of version 3."""
+    if isinstance(document.get("cells"), list):
+        return document["cells"]
+    sheets = document.get("worksheets")
+    if isinstance(sheets, list):
+        return [
+            cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells", [])
+        ]
+    raise Unreadable("it is JSON, but no notebook")
+
+
+def read_notebook(path: Path, notes: Notes) -> NotebookNode:
+    """Read any notebook that can be understood, as valid version 4.5 without outputs.
+
+    Raises Unreadable with the reason otherwise.
+    """
+    if path.stat().st_size > LARGEST_NOTEBOOK:
+        raise Unreadable(f"it is larger than {LARGEST_NOTEBOOK // 2**20} MB")
+    text = _decode(path.read_bytes(), notes)
+    if not text.strip():
+        raise Unreadable("the file is empty")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if _CONFLICT.search(text):
+            raise Unreadable("it holds unresolved git conflict markers (<<<<<<<)") from None
+        raise Unreadable(f"the file is cut off or damaged ({str(error)[:80]})") from None
+    if not isinstance(document, dict):
+        raise Unreadable("it is JSON, but no notebook")
+    version = (document.get("nbformat"), document.get("nbformat_minor"))
+    if version != (4, 5):
+        notes.repairs.append(f"The notebook's format {version[0]}.{version[1]} was read as 4.5.")
+    notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNELSPEC})
+    names: set[str] = set()
+    for cell in filter(None, map(_plain_cell, _cells(document))):
+        make = getattr(nbformat.v4, f"new_{cell.pop('cell_type')}_cell")
+        if cell.get("id") in names:
+            del cell["id"]
+        made = make(**cell)
+        names.add(made.id)
+        notebook.cells.append(made)
+    return notebook
+
+
+def _likeness(path: Path, source: NotebookNode) -> int:
+    """Count how many of the source's graded ids a notebook file speaks of."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="ignore")
+    except OSError:
+        return 0
+    names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in source.cells]
+    return sum(name in text for name in names if name)
+
+
+def _choose(folder: Path, name: str, source: NotebookNode, notes: Notes) -> Path | None:
+    """Find the file that is to be graded as `name`.ipynb."""
+    found = sorted(
+        path
+        for path in folder.glob("*.ipynb")
+        if path.is_file() and not path.is_symlink() and not path.name.startswith(".")
+    )
+    wanted = folder / f"{name}.ipynb"
+    if wanted in found:
+        return wanted
+    if wanted.is_symlink():
+        notes.repairs.append(f"`{wanted.name}` is a link, which is not followed.")
+    found = [path for path in found if _likeness(path, source)]
+    if not found:
+        return None
+    best = max(found, key=lambda path: _likeness(path, source))
+    notes.repairs.append(f"`{best.name}` was recognised as `{wanted.name}`.")
+    return best
+
+
+def _copy_plain_files(folder: Path, target: Path, notes: Notes) -> None:
+    for current, folders, files in os.walk(folder):
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and not Path(current, name).is_symlink()
+        ]
+        for name in files:
+            path = Path(current, name)
+            if path.suffix == ".ipynb" or name.startswith(".") or name == TIMESTAMP:
+                continue
+            relative = path.relative_to(folder)
+            if path.is_symlink() or not path.is_file():
+                notes.repairs.append(f"`{relative}` is a link or device and was left out.")
+            elif path.stat().st_size > LARGEST_FILE:
+                notes.repairs.append(
+                    f"`{relative}` is larger than {LARGEST_FILE // 2**20} MB and was left out."
+                )
+            else:
+                (target / relative).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target / relative)
+
+
+def _copy_timestamp(folder: Path, target: Path, notes: Notes) -> None:
+    path = folder / TIMESTAMP
+    if path.is_symlink() or not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8", errors="replace").strip()[:100]
+    try:
+        parse(text)
+    except (ParserError, OverflowError, ValueError):
+        notes.repairs.append(f"`{TIMESTAMP}` holds no date ({text[:30]!r}) and was left out.")
+        return
+    shutil.copyfile(path, target / TIMESTAMP)
+
+
+def stage(folder: Path, target: Path, sources: dict[str, NotebookNode]) -> dict[str, Notes]:
+    """Make the clean copy of one submission; return the notes on each of its notebooks."""
+    target.mkdir(parents=True)
+    common = Notes()
+    _copy_plain_files(folder, target, common)
+    _copy_timestamp(folder, target, common)
+    all_notes = {}
+    for name, source in sources.items():
+        notes = Notes(list(common.repairs))
+        path = _choose(folder, name, source, notes)
+        try:
+            if path is None:
+                raise Unreadable(f"there is no `{name}.ipynb` in the submission")
+            notebook = read_notebook(path, notes)
+        except Unreadable as error:
+            notes.could_not_run = f"The notebook could not be read: {error}."
+            notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNELSPEC})
+        except OSError as error:
+            notes.could_not_run = f"The notebook could not be read: {error.strerror}."
+            notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNELSPEC})
+        notebook.metadata[METADATA_KEY] = notes.plain()
+        nbformat.write(notebook, target / f"{name}.ipynb")
+        all_notes[name] = notes
+    return all_notes
+
+
+def submission_folders(submitted: Path, assignment: str, students: str) -> dict[str, Path]:
+    """Map student ids (that match the pattern `students`) to their submission folders."""
+    if not submitted.is_dir():
+        return {}
+    return {
+        path.name: path / assignment
+        for path in sorted(submitted.iterdir())
+        if (path.name == students or fnmatch.fnmatchcase(path.name, students))
+        and not path.is_symlink()
+        and (path / assignment).is_dir()
+        and not (path / assignment).is_symlink()
+    }

@@ -34,7 +34,7 @@ def list_exercises(arguments: argparse.Namespace) -> int:
 
 def try_file(arguments: argparse.Namespace) -> int:
     """Grade one file as a candidate for one exercise; exit 0 only if it earns full points."""
-    from autograder.trying import try_candidate, verdict_plain
+    from autograder.grading.trying import try_candidate, verdict_plain
 
     try:
         _, exercise = find(arguments.exercise)
@@ -61,14 +61,14 @@ def _refuse(message: str) -> int:
 
 def run_audit(arguments: argparse.Namespace) -> int:
     """Prove the checks; exit 1 if a threshold is missed."""
-    from autograder.audit import main
+    from autograder.audit.run import main
 
     return main(arguments.exercises)
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
     """Grade the bundled class; exit 1 if a mark is not the expected one."""
-    from autograder.demo import main
+    from autograder.demo.run import main
 
     return main(Path(arguments.folder))
 

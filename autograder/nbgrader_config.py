@@ -14,9 +14,9 @@ c.ClearSolutions.text_stub = WRITTEN_STUB
 c.LockCells.lock_readonly_cells = False
 
 # nbgrader reads clean copies of the submissions, whose cells are put in order first.
-c.Autograde.exporter_class = "autograder.intake_exporter.IntakeExporter"
+c.Autograde.exporter_class = "autograder.intake.exporter.IntakeExporter"
 c.Autograde.sanitize_preprocessors = [
-    "autograder.intake.Intake",
+    "autograder.intake.cells.Intake",
     "nbgrader.preprocessors.ClearOutput",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
@@ -24,12 +24,12 @@ c.Autograde.sanitize_preprocessors = [
 ]
 # Hidden inputs go in before the notebook is executed, verdicts replace the outputs after it.
 c.Autograde.autograde_preprocessors = [
-    "autograder.preprocessors.HiddenCases",
-    "autograder.execution.SandboxedExecute",
-    "autograder.preprocessors.Verdicts",
+    "autograder.grading.preprocessors.HiddenCases",
+    "autograder.grading.execution.SandboxedExecute",
+    "autograder.grading.preprocessors.Verdicts",
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.SaveAutoGrades",
-    "autograder.status.RecordStatus",
+    "autograder.grading.status.RecordStatus",
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
@@ -39,8 +39,8 @@ c.ExecutePreprocessor.store_widget_state = False
 # Feedback is plain HTML: pictures and panels first, widgets never.
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "autograder.status.StatusNote",
-    "autograder.feedback.MathToMathML",
+    "autograder.grading.status.StatusNote",
+    "autograder.grading.feedback.MathToMathML",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 c.DataTypeFilter.display_data_priority = [

@@ -9,13 +9,13 @@ import pytest
 
 from attention_course.comparing import Tolerance
 from attention_course.judging import Case
-from autograder import audit
-from autograder.answers import Answer, read_answer
-from autograder.audit_checks import audit_exercise
+from autograder.audit import run as audit
+from autograder.audit.answers import Answer, read_answer
+from autograder.audit.checks import audit_exercise
+from autograder.audit.mutants import make_mutants
 from autograder.exercise import Group, Misconception
 from autograder.exercises import find
 from autograder.masters import BEGIN, END
-from autograder.mutants import make_mutants
 
 SEEDS = (1, 2)
 

@@ -8,12 +8,12 @@ from nbgrader.preprocessors import ClearSolutions
 
 from attention_course.comparing import Tolerance
 from attention_course.running import Outcome
-from autograder import audit_trials
-from autograder.answers import read_answer
-from autograder.audit_trials import margin
+from autograder.audit import trials as audit_trials
+from autograder.audit.answers import read_answer
+from autograder.audit.lazy import lazy_functions, lazy_outcomes
+from autograder.audit.trials import margin
 from autograder.build import release_config
 from autograder.exercises import chapters
-from autograder.lazy import lazy_functions, lazy_outcomes
 from autograder.masters import ROOT, SOLUTIONS, grade_id, master_names, read_master
 
 MASTERS = [name for name in master_names() if name in chapters()]

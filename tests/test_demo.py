@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder import demo
 from autograder.build import WRITTEN_STUB, checks_text
-from autograder.demo_attacks import LOOKED_UP, PUBLIC_ANSWERS, fake_outputs
-from autograder.demo_building import (
+from autograder.demo import run as demo
+from autograder.demo.attacks import LOOKED_UP, PUBLIC_ANSWERS, fake_outputs
+from autograder.demo.building import (
     STUB,
     WRITTEN_ANSWER,
     Chapter,
@@ -21,12 +21,12 @@ from autograder.demo_building import (
     known_function,
     self_contained,
 )
-from autograder.demo_class import CHAPTER, CLASS, delete_check, lose_metadata, paste_twice
-from autograder.demo_report import Row, conclude, differences, panels, table
+from autograder.demo.class_list import CHAPTER, CLASS, delete_check, lose_metadata, paste_twice
+from autograder.demo.report import Row, conclude, differences, panels, table
 from autograder.exercise import PUBLIC_SEED
 from autograder.exercises import chapters
+from autograder.kernels.sandbox import UNSANDBOXED_VARIABLE, SandboxUnavailable
 from autograder.masters import grade_id
-from autograder.sandbox import UNSANDBOXED_VARIABLE, SandboxUnavailable
 
 EXERCISES = chapters()[CHAPTER]
 FIRST_TWO = {name: EXERCISES[name] for name in ("softmax", "decoder_step")}
@@ -181,7 +181,7 @@ def test_a_mark_that_depends_on_chance_is_refused(chapter):
     lucky = Code(text, behaves_as=SOLUTIONS["softmax"] + "\nsoftmax.calls = 0\n")
     given = iter([3.0, 3.0, 1.0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("autograder.demo_building._points", lambda *_: next(given))
+        patch.setattr("autograder.demo.building._points", lambda *_: next(given))
         with pytest.raises(DescriptionError, match=r"softmax is worth \[1.0, 3.0\]"):
             chapter.expected_marks(Submission("a", "", {"softmax": lucky}))
 

@@ -9,9 +9,9 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from attention_course import codec
 from attention_course.checking import OUTCOMES_TYPE
 from autograder.exercises import find
-from autograder.grading import hide, judge_cell, recorded_outcomes, task, verdict_output
-from autograder.hidden import course_secret, submission_seed
-from autograder.preprocessors import write_without_following_links
+from autograder.grading.hidden import course_secret, submission_seed
+from autograder.grading.preprocessors import write_without_following_links
+from autograder.grading.verdicts import hide, judge_cell, recorded_outcomes, task, verdict_output
 
 _, SOFTMAX = find("softmax")
 CASES = SOFTMAX.make_cases(11)

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.intake import put_in_order
+from autograder.intake.cells import put_in_order
 from autograder.masters import grade_id
 
 

@@ -6,11 +6,11 @@ import inspect
 
 import pytest
 
-from autograder import mutants
+from autograder.audit import mutants
+from autograder.audit.mutant_operators import OPERATORS
+from autograder.audit.mutants import make_mutants
 from autograder.exercises import chapters
 from autograder.masters import BEGIN, END
-from autograder.mutant_operators import OPERATORS
-from autograder.mutants import make_mutants
 
 ACCEPTED = [
     pytest.param(inspect.getsource(function), id=f"{exercise.id}-{function.__name__}")

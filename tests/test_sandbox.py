@@ -10,8 +10,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 import attention_course
-from autograder import provisioner, sandbox
-from autograder.execution import SandboxedExecute
+from autograder.grading.execution import SandboxedExecute
+from autograder.kernels import provisioner, sandbox
 from autograder.masters import KERNELSPEC, ROOT
 
 pytestmark = pytest.mark.slow

@@ -16,8 +16,15 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from attention_course import codec
 from attention_course.checking import HIDDEN_CASES_FILE
-from autograder.grading import METADATA_KEY, check_cells, hide, judge_cell, task, verdict_output
-from autograder.hidden import course_secret, submission_seed
+from autograder.grading.hidden import course_secret, submission_seed
+from autograder.grading.verdicts import (
+    METADATA_KEY,
+    check_cells,
+    hide,
+    judge_cell,
+    task,
+    verdict_output,
+)
 
 
 def write_without_following_links(path: Path, text: str) -> None:

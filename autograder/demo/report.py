@@ -13,9 +13,9 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 
-from autograder.demo_building import Submission
-from autograder.demo_class import CHAPTER
-from autograder.grading import METADATA_KEY
+from autograder.demo.building import Submission
+from autograder.demo.class_list import CHAPTER
+from autograder.grading.verdicts import METADATA_KEY
 from autograder.masters import CHECK_PREFIX
 
 PANEL = re.compile(r'<div role="status".*?</div>', re.DOTALL)

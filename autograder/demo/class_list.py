@@ -11,8 +11,8 @@ from pathlib import Path
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
-from autograder import demo_attacks as attacks
-from autograder.demo_building import STUB, Code, Edit, Submission
+from autograder.demo import attacks
+from autograder.demo.building import STUB, Code, Edit, Submission
 from autograder.masters import CHECK_PREFIX, grade_id
 
 CHAPTER = attacks.CHAPTER

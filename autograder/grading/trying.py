@@ -14,9 +14,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 from attention_course import codec, panel
 from attention_course.checking import HIDDEN_CASES_FILE
 from attention_course.judging import Verdict
-from autograder.execution import SandboxedExecute
 from autograder.exercise import PUBLIC_SEED, Exercise
-from autograder.grading import no_result, recorded_outcomes, task
+from autograder.grading.execution import SandboxedExecute
+from autograder.grading.verdicts import no_result, recorded_outcomes, task
 from autograder.masters import CHECK_PREFIX, KERNELSPEC
 
 

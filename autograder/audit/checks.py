@@ -16,11 +16,11 @@ from typing import Any
 
 from attention_course.comparing import compare, same_outcome
 from attention_course.judging import Verdict
-from autograder.answers import Answer
-from autograder.audit_trials import Report, Trial, make_trial, margin, watched_run
+from autograder.audit.answers import Answer
+from autograder.audit.lazy import lazy_functions, lazy_outcomes
+from autograder.audit.mutants import make_mutants
+from autograder.audit.trials import Report, Trial, make_trial, margin, watched_run
 from autograder.exercise import PUBLIC_SEED, Exercise
-from autograder.lazy import lazy_functions, lazy_outcomes
-from autograder.mutants import make_mutants
 
 STUB_POINTS = 0
 LAZY_POINTS = 0

@@ -14,9 +14,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from autograder.answers import read_answer
-from autograder.audit_checks import audit_exercise
-from autograder.audit_trials import Report
+from autograder.audit.answers import read_answer
+from autograder.audit.checks import audit_exercise
+from autograder.audit.trials import Report
 from autograder.exercises import chapters, find
 from autograder.masters import ROOT, MasterError
 

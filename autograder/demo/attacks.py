@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
-from autograder.demo_building import ROOT_MARK, Code
+from autograder.demo.building import ROOT_MARK, Code
 from autograder.masters import CHECK_PREFIX, grade_id
 
 CHAPTER = "02_attention"

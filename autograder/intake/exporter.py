@@ -12,7 +12,7 @@ import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbgrader.coursedir import CourseDirectory
 
-from autograder.staging import stage, submission_folders
+from autograder.intake.staging import stage, submission_folders
 
 
 class IntakeExporter(NotebookExporter):

@@ -21,8 +21,8 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from autograder.grading import METADATA_KEY
-from autograder.intake_exporter import read_sources
+from autograder.grading.verdicts import METADATA_KEY
+from autograder.intake.exporter import read_sources
 from autograder.masters import CHECK_PREFIX, grade_id
 
 

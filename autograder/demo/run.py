@@ -16,12 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.demo_building import DescriptionError, read_chapter
-from autograder.demo_class import CHAPTER, CLASS
-from autograder.demo_report import Row, conclude, read_row
+from autograder.demo.building import DescriptionError, read_chapter
+from autograder.demo.class_list import CHAPTER, CLASS
+from autograder.demo.report import Row, conclude, read_row
 from autograder.exercises import chapters
+from autograder.kernels.sandbox import UNSANDBOXED_VARIABLE, SandboxUnavailable, use_sandbox
 from autograder.masters import ROOT
-from autograder.sandbox import UNSANDBOXED_VARIABLE, SandboxUnavailable, use_sandbox
 
 CONFIG = '''"""Made by `autograder demo`: the course's own settings, applied to this folder."""
 

@@ -24,8 +24,13 @@ from typing import Any
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase, LocalProvisioner
 
-from autograder.sandbox import bwrap_command, copy_submission_folder, possibility, use_sandbox
-from autograder.warm_kernel import SOCKETS
+from autograder.kernels.sandbox import (
+    bwrap_command,
+    copy_submission_folder,
+    possibility,
+    use_sandbox,
+)
+from autograder.kernels.warm_kernel import SOCKETS
 
 PROVISIONER = "autograder-sandbox"
 WARM_UP_SECONDS = 120

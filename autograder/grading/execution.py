@@ -10,9 +10,9 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
-from autograder.grading import METADATA_KEY
+from autograder.grading.verdicts import METADATA_KEY
+from autograder.kernels.provisioner import SandboxKernelManager
 from autograder.masters import CHECK_PREFIX, KNOWN_TAGS, grade_id
-from autograder.provisioner import SandboxKernelManager
 
 TIMEOUTS = {"CellTimeoutError", "SubmissionTimeout"}
 LONGEST_TEXT = 200_000  # characters of printed text that one cell may keep

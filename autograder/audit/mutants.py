@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autograder.audit.mutant_operators import OPERATORS, Place, number_of
 from autograder.masters import BEGIN, END
-from autograder.mutant_operators import OPERATORS, Place, number_of
 
 ONE_ANSWER = {"strict"}  # keywords whose value changes no right answer
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "ctx", "type_params"}

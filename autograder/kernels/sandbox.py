@@ -18,7 +18,7 @@ from pathlib import Path
 
 import attention_course
 import autograder
-from autograder.warm_kernel import HOME, SCRATCH, SOCKETS
+from autograder.kernels.warm_kernel import HOME, SCRATCH, SOCKETS
 
 UNSANDBOXED_VARIABLE = "AUTOGRADER_UNSANDBOXED"
 WARM_PROGRAM = "warm_kernel.py"
@@ -161,7 +161,8 @@ def bwrap_command(scratch: Path) -> list[str]:
     for place in (HOME, SOCKETS, SCRATCH):
         command += [*_open_parents(Path(place, "x"))]
     command += ["--bind", str(scratch), SCRATCH]
-    command += ["--ro-bind", str(graders_code / WARM_PROGRAM), f"/{WARM_PROGRAM}"]
+    program = Path(__file__).with_name(WARM_PROGRAM)
+    command += ["--ro-bind", str(program), f"/{WARM_PROGRAM}"]
     for name, value in ENVIRONMENT.items():
         command += ["--setenv", name, value]
     settings = {"limits": LIMITS, "uid": possibility().uid}

@@ -21,7 +21,7 @@ import nbformat
 from dateutil.parser import ParserError, parse
 from nbformat.notebooknode import NotebookNode
 
-from autograder.grading import METADATA_KEY
+from autograder.grading.verdicts import METADATA_KEY
 from autograder.masters import KERNELSPEC
 
 LARGEST_NOTEBOOK = 60 * 2**20  # bytes

@@ -1,8 +1,8 @@
 """Runs inside the sandbox: import once, then fork one locked-up kernel after another.
 
-Started by `autograder.provisioner` inside bubblewrap, as a plain file: the `autograder` package is
-not visible there. It holds nothing secret. Requests come as JSON lines on standard input, one
-answer line each on standard output:
+`provisioner.py` starts it inside bubblewrap as a plain file: the `autograder` package is not
+visible there. It holds nothing secret. Requests come as JSON lines on standard input, one answer
+line each on standard output:
 
     {"start": NAME, "argv": […]}   fork a kernel in the private folder NAME
     {"kill": NAME}                 end it and everything that it started
@@ -34,7 +34,7 @@ PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 LAST_CAPABILITY = 63
 
 TMPFS_SIZE = "64m"
-# Places inside the sandbox; `autograder.sandbox` makes them.
+# Places inside the sandbox; `autograder.kernels.sandbox` makes them.
 SCRATCH, HOME, SOCKETS = "/scratch", "/home/student", "/sockets"
 
 

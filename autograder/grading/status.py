@@ -12,7 +12,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from autograder.grading import METADATA_KEY
+from autograder.grading.verdicts import METADATA_KEY
 from autograder.masters import grade_id
 
 

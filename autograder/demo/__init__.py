@@ -1,0 +1,1 @@
+"""`autograder demo`: an instructor's whole round on a bundled class."""

@@ -1,0 +1,1 @@
+"""Grading: hidden inputs go into a kernel, arrays come out and become verdicts."""

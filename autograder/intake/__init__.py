@@ -1,0 +1,1 @@
+"""Intake: put real submissions, with all their accidents, in order before grading."""

@@ -51,11 +51,14 @@ def find_chromium() -> str:
 
 
 class Lab:
-    """A JupyterLab server of our own: private settings, workspaces, runtime and token."""
+    """A JupyterLab server of our own: private settings, workspaces, runtime and token.
 
-    def __init__(self, folder: Path):
-        self.root = folder / "notebooks"
-        self.root.mkdir(parents=True)
+    It is started in the folder it serves: `root`, or a new one below `folder`.
+    """
+
+    def __init__(self, folder: Path, root: Path | None = None):
+        self.root = root or folder / "notebooks"
+        self.root.mkdir(parents=True, exist_ok=True)
         private = folder / "private"
         self.token = secrets.token_hex(12)
         config = private / "config" / "labconfig"
@@ -212,6 +215,42 @@ class NotebookPage:
         if errors:
             raise AssertionError(f"a cell of {self.path} failed:\n{errors[0][-2000:]}")
 
+    def run_past_errors(self, timeout: float = 90_000) -> None:
+        """Runs every cell, going on below each that fails, as a reader does."""
+        self.menu("Run", "runmenu:run-all")
+        while True:
+            self._wait_for_kernel(timeout)
+            # Prompts lag behind the kernel's light; "[*]" is a cell that still waits.
+            self.page.wait_for_function(
+                """() => ![...document.querySelectorAll(
+                  ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell .jp-InputPrompt")]
+                  .some((prompt) => prompt.textContent.includes("*"))""",
+                timeout=timeout,
+            )
+            left = self.panel.locator(
+                ".jp-CodeCell:has(.jp-InputPrompt:text-matches('^\\\\[ *\\\\]:$'))"
+            )
+            if left.count() == 0:
+                return
+            left.first.locator(".jp-InputPrompt").click()
+            self.menu("Run", "notebook:run-all-below")
+
+    def type_into(self, index: int, text: str) -> None:
+        """Replaces what stands in a cell's editor."""
+        self.cell(index).locator(".cm-content").click()
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.insert_text(text)
+
+    def index_of(self, text: str) -> int:
+        """The index of the one cell whose source contains `text`."""
+        sources = [cell.source for cell in self.saved().cells]
+        (index,) = (i for i, source in enumerate(sources) if text in source)
+        return index
+
+    def saved(self) -> nbformat.NotebookNode:
+        """The notebook as it is on disk."""
+        return nbformat.read(self.lab.root / self.path, as_version=4)
+
     def save(self) -> None:
         self.menu("File", "docmanager:save")
         self.page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
@@ -262,6 +301,21 @@ def keep(locator, name: str) -> None:
     """Saves a screenshot as build/screenshots/`name`.png."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     locator.screenshot(path=str(SCREENSHOTS / f"{name}.png"), animations="disabled")
+
+
+def keep_cells(notebook: NotebookPage, first: int, last: int, name: str) -> None:
+    """Saves a screenshot of the cells `first` to `last`, which must fit into the window."""
+    notebook.cell(first).evaluate("cell => cell.scrollIntoView({block: 'start'})")
+    top, bottom = (notebook.cell(index).bounding_box() for index in (first, last))
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    notebook.page.screenshot(
+        path=str(SCREENSHOTS / f"{name}.png"),
+        animations="disabled",
+        clip={
+            **{key: top[key] for key in ("x", "y", "width")},
+            "height": bottom["y"] + bottom["height"] - top["y"],
+        },
+    )
 
 
 def leave(frame) -> None:

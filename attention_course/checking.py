@@ -10,6 +10,7 @@ from attention_course import codec, panel
 from attention_course.checks_file import load_exercise
 from attention_course.drivers import run_all
 from attention_course.judging import judge
+from attention_course.running import Terms
 
 # Grading writes the inputs of the hidden cases (and nothing else) under this name beside the
 # notebook, and reads the outcomes from an output of this type.
@@ -44,7 +45,8 @@ def _emit_hidden_outcomes(exercise_id: str, candidate: Any) -> None:
     from IPython.display import display
 
     task = codec.loads(Path(HIDDEN_CASES_FILE).read_text(encoding="utf-8"))[exercise_id]
-    outcomes = run_all(task["driver"], candidate, task["cases"], task["outputs"], task["seconds"])
+    terms = Terms.from_plain(task["terms"])
+    outcomes = run_all(task["driver"], candidate, task["cases"], terms)
     document = codec.dumps(
         {"exercise": exercise_id, "outcomes": [outcome.to_plain() for outcome in outcomes]}
     )
@@ -62,13 +64,8 @@ def check(exercise_id: str, candidate: Any) -> None:
         _emit_hidden_outcomes(exercise_id, candidate)
         return
     exercise = load_exercise(exercise_id)
-    outcomes = run_all(
-        exercise.driver,
-        candidate,
-        [case.inputs for case in exercise.cases],
-        exercise.outputs,
-        exercise.seconds,
-    )
+    inputs = [case.inputs for case in exercise.cases]
+    outcomes = run_all(exercise.driver, candidate, inputs, exercise.terms)
     verdict = judge(
         exercise_id,
         exercise.groups,
@@ -79,13 +76,13 @@ def check(exercise_id: str, candidate: Any) -> None:
         exercise.tolerance,
     )
     failed = verdict.failed_case
-    inputs = exercise.cases[failed].inputs if failed is not None else None
-    text = panel.as_text(verdict, inputs)
+    shown = inputs[failed] if failed is not None else None
+    text = panel.as_text(verdict, shown)
     notebook = _in_notebook() and "NBGRADER_EXECUTION" not in os.environ
     if notebook:
         from IPython.display import display
 
-        display({"text/plain": text, "text/html": panel.as_html(verdict, inputs)}, raw=True)
+        display({"text/plain": text, "text/html": panel.as_html(verdict, shown)}, raw=True)
     elif verdict.status == "passed":
         print(text)
     if verdict.status != "passed":

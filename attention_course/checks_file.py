@@ -11,7 +11,7 @@ from typing import Any
 from attention_course import codec
 from attention_course.comparing import Tolerance
 from attention_course.judging import Case, KnownMistake
-from attention_course.running import Outcome
+from attention_course.running import Outcome, Terms
 
 FILE_NAME = "checks.json"
 
@@ -28,8 +28,7 @@ class PublicExercise:
     title: str
     asks: str
     driver: str
-    outputs: tuple[str, ...]
-    seconds: float
+    terms: Terms
     tolerance: Tolerance
     groups: dict[str, tuple[float, str]]
     cases: list[Case]
@@ -48,8 +47,7 @@ class PublicExercise:
             title=plain["title"],
             asks=plain["asks"],
             driver=plain["driver"],
-            outputs=tuple(plain["outputs"]),
-            seconds=plain["seconds"],
+            terms=Terms.from_plain(plain["terms"]),
             tolerance=Tolerance(**plain["tolerance"]),
             groups={name: tuple(value) for name, value in plain["groups"].items()},
             cases=[Case(**case) for case in plain["cases"]],

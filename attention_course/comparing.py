@@ -115,6 +115,10 @@ def compare(got: Outcome, expected: Outcome, tolerance: Tolerance) -> Difference
         return Difference("timed out", f"Your code was stopped: {got.message}.")
     if got.status != "returned":
         return Difference("unusable", f"The answer cannot be compared: {got.message}")
+    if got.forbidden_calls:
+        names = ", ".join(f"`{name}`" for name in got.forbidden_calls)
+        sentence = f"Your code called {names}, which this exercise asks you to do without."
+        return Difference("forbidden call", sentence)
     if got.changed_inputs:
         names = ", ".join(f"`{name}`" for name in got.changed_inputs)
         return Difference("changed input", f"Your code changed its input {names} in place.")
@@ -134,10 +138,12 @@ def same_outcome(a: Outcome, b: Outcome) -> bool:
     """Tell whether two candidates did the same on a case: equal to six digits, NaN like NaN."""
     if a.status != b.status or set(a.changed_inputs) != set(b.changed_inputs):
         return False
+    if a.forbidden_calls != b.forbidden_calls:
+        return False
     if a.status == "raised":
         return a.error == b.error and a.message == b.message
     if a.status == "unusable":
         return a.message == b.message
     loose = Tolerance(1e-6, 1e-8)
-    plain_a, plain_b = replace(a, changed_inputs=()), replace(b, changed_inputs=())
+    plain_a, plain_b = (replace(x, changed_inputs=(), forbidden_calls=()) for x in (a, b))
     return compare(plain_a, plain_b, loose) is None and a.outputs.keys() == b.outputs.keys()

@@ -1,7 +1,7 @@
 """How a candidate is run on a case: one function for each kind of exercise.
 
-A driver holds no secret: it takes the candidate, the inputs of one case, the names of the outputs
-and a time limit in seconds, and returns an `Outcome`.
+A driver holds no secret: it takes the candidate, the inputs of one case and the exercise's terms,
+and returns an `Outcome`.
 """
 
 from __future__ import annotations
@@ -9,30 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attention_course.running import Outcome, run_case
+from attention_course.running import Outcome, Terms, run_case
 
-Driver = Callable[[Any, Mapping[str, Any], Sequence[str], float], Outcome]
+Driver = Callable[[Any, Mapping[str, Any], Terms], Outcome]
 
 
-def call_function(
-    candidate: Any, inputs: Mapping[str, Any], names: Sequence[str], seconds: float
-) -> Outcome:
+def call_function(candidate: Any, inputs: Mapping[str, Any], terms: Terms) -> Outcome:
     """Call the candidate with the case's inputs as keyword arguments."""
     if not callable(candidate):
         kind = type(candidate).__name__
         return Outcome("unusable", message=f"a function is expected, this is of type {kind}.")
-    return run_case(candidate, inputs, names, seconds)
+    return run_case(candidate, inputs, terms)
 
 
 DRIVERS: dict[str, Driver] = {"function": call_function}
 
 
 def run_all(
-    driver: str,
-    candidate: Any,
-    all_inputs: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    seconds: float,
+    driver: str, candidate: Any, all_inputs: Sequence[Mapping[str, Any]], terms: Terms
 ) -> list[Outcome]:
     """Run the candidate on every case; after the first timeout the rest is not tried."""
     outcomes: list[Outcome] = []
@@ -40,5 +34,5 @@ def run_all(
         if outcomes and outcomes[-1].status == "timed out":
             outcomes.append(outcomes[-1])
         else:
-            outcomes.append(DRIVERS[driver](candidate, inputs, names, seconds))
+            outcomes.append(DRIVERS[driver](candidate, inputs, terms))
     return outcomes

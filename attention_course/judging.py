@@ -23,6 +23,7 @@ NEXT_STEPS = {
     "timed out": "Look for a loop whose condition never changes.",
     "unusable": "Look at what the last line of your function returns.",
     "changed input": "Work on a copy: `scores = scores.copy()`; beware of `+=` and `x[...] = …`.",
+    "forbidden call": "The text of the exercise says what to do without. Write it by hand.",
     "not refused": "The text says which inputs must raise, and with which exception.",
     "not attempted": "Replace the line `raise NotImplementedError` with your answer.",
     "no result": "Run the notebook from the top (Kernel, Restart and Run All) and read the errors.",

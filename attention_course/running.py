@@ -16,12 +16,40 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from attention_course.recording import record_calls
+
 LONGEST_TEXT = 2_000  # characters of a candidate's own text (prints, messages) that are kept
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an exercise asks of a candidate, apart from being right.
+
+    `outputs` names what it returns, in order; with more than one name a tuple. `seconds` is the
+    time limit of one case. `forbidden` lists dotted names of functions that it must do without.
+    """
+
+    outputs: tuple[str, ...] = ("result",)
+    seconds: float = 2.0
+    forbidden: tuple[str, ...] = ()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Give the terms as `codec` can store them."""
+        return {
+            "outputs": list(self.outputs),
+            "seconds": self.seconds,
+            "forbidden": list(self.forbidden),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Terms:
+        """Read `to_plain`'s dict."""
+        return cls(tuple(plain["outputs"]), plain["seconds"], tuple(plain["forbidden"]))
 
 
 @dataclass(frozen=True)
@@ -39,6 +67,7 @@ class Outcome:
     error: str = ""
     message: str = ""
     changed_inputs: tuple[str, ...] = ()
+    forbidden_calls: tuple[str, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict)  # traceback, printed, warning
 
     def to_plain(self) -> dict[str, Any]:
@@ -50,6 +79,7 @@ class Outcome:
             "error": self.error,
             "message": self.message,
             "changed_inputs": list(self.changed_inputs),
+            "forbidden_calls": list(self.forbidden_calls),
             "details": dict(self.details),
         }
 
@@ -69,6 +99,7 @@ class Outcome:
                 error=str(plain["error"])[:LONGEST_TEXT],
                 message=str(plain["message"])[:LONGEST_TEXT],
                 changed_inputs=tuple(str(name) for name in plain["changed_inputs"]),
+                forbidden_calls=tuple(str(name) for name in plain["forbidden_calls"]),
                 details={str(k): str(v)[:LONGEST_TEXT] for k, v in plain["details"].items()},
             )
         except (TypeError, KeyError, AttributeError) as error:
@@ -213,12 +244,9 @@ def students_traceback(error: BaseException) -> str:
 _OWN_FOLDER = __file__.rsplit("running.py", 1)[0]
 
 
-def run_case(
-    call: Callable[..., Any], inputs: Mapping[str, Any], names: Sequence[str], seconds: float
-) -> Outcome:
+def run_case(call: Callable[..., Any], inputs: Mapping[str, Any], terms: Terms) -> Outcome:
     """Run `call(**inputs)` on private copies of `inputs` and report the outcome.
 
-    `names` are the names of what it returns, in order; with more than one a tuple is expected.
     Whatever the candidate prints is kept aside (bounded), so that nothing reaches stderr; RNG
     state, warning filters and NumPy's error state are put back afterwards.
     """
@@ -231,11 +259,12 @@ def run_case(
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
         np.errstate(),
+        record_calls(terms.forbidden) as forbidden_calls,
     ):
         warnings.simplefilter("always")
         try:
-            result = call_with_limit(lambda: call(**given), seconds)
-            outcome = _read_result(result, names)
+            result = call_with_limit(lambda: call(**given), terms.seconds)
+            outcome = _read_result(result, terms.outputs)
         except OutOfTime as error:
             outcome = Outcome("timed out", message=str(error))
         except (Exception, SystemExit) as error:
@@ -247,12 +276,9 @@ def run_case(
         details["printed"] = printed.getvalue()
     if caught:
         details["warning"] = f"{caught[0].category.__name__}: {caught[0].message}"[:300]
-    return Outcome(
-        outcome.status,
-        outcome.outputs,
-        outcome.kinds,
-        outcome.error,
-        outcome.message,
-        _changed(inputs, given),
-        details,
+    return replace(
+        outcome,
+        changed_inputs=_changed(inputs, given),
+        forbidden_calls=tuple(forbidden_calls),
+        details=details,
     )

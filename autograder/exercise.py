@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from attention_course import codec
 from attention_course.comparing import Tolerance, same_outcome
 from attention_course.drivers import DRIVERS, run_all
 from attention_course.judging import Case, KnownMistake, Verdict, judge
-from attention_course.running import Outcome
+from attention_course.running import Outcome, Terms
 
 PUBLIC_SEED = 0
 INPUT_DIGITS = 6
@@ -53,8 +53,9 @@ class Exercise:
     `cases(rng)` yields `Case`s, other ones for every generator, all groups covered each time.
     `reference` is an independent implementation. Both it and every candidate are called with a
     case's inputs as keyword arguments named in `parameters`. `outputs` names what is returned;
-    with several names a tuple. `equivalent_mutants` maps a mutant's description, as `make audit`
-    prints it, to the reason why it is not wrong.
+    with several names a tuple. `forbidden` lists dotted names of library functions that answers
+    must do without; the text of the exercise must say so. `equivalent_mutants` maps a mutant's
+    description, as `make audit` prints it, to the reason why it is not wrong.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Exercise:
     outputs: tuple[str, ...] = ("result",)
     driver: str = "function"
     seconds: float = 2.0
+    forbidden: tuple[str, ...] = ()
     tolerance: Tolerance = field(default_factory=Tolerance)
     equivalent_mutants: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,6 +84,11 @@ class Exercise:
     def points(self) -> float:
         """What the exercise is worth: the sum over its groups."""
         return sum(group.points for group in self.groups.values())
+
+    @property
+    def terms(self) -> Terms:
+        """What is asked of a candidate apart from being right."""
+        return Terms(self.outputs, self.seconds, self.forbidden)
 
     @property
     def signature(self) -> str:
@@ -112,7 +119,12 @@ class Exercise:
     def run(self, candidate: Any, cases: list[Case]) -> list[Outcome]:
         """Run a candidate in this process. Only for code that the course itself wrote."""
         inputs = [case.inputs for case in cases]
-        return run_all(self.driver, candidate, inputs, self.outputs, self.seconds)
+        return run_all(self.driver, candidate, inputs, self.terms)
+
+    def expected(self, cases: list[Case]) -> list[Outcome]:
+        """Give what the reference does on `cases`; it may use what answers must not."""
+        inputs = [case.inputs for case in cases]
+        return run_all(self.driver, self.reference, inputs, replace(self.terms, forbidden=()))
 
     def known_mistakes(self, cases: list[Case]) -> list[KnownMistake]:
         """Give what each misconception does on `cases`."""
@@ -130,7 +142,7 @@ class Exercise:
             {name: (group.points, group.about) for name, group in self.groups.items()},
             cases,
             outcomes,
-            self.run(self.reference, cases),
+            self.expected(cases),
             self.known_mistakes(cases) if mistakes is None else mistakes,
             self.tolerance,
         )
@@ -138,13 +150,12 @@ class Exercise:
     def public_plain(self) -> dict[str, Any]:
         """Give the exercise as the checks file beside the notebook holds it."""
         cases = self.make_cases(PUBLIC_SEED)
-        expected = self.run(self.reference, cases)
+        expected = self.expected(cases)
         return {
             "title": self.title,
             "asks": self.asks,
             "driver": self.driver,
-            "outputs": list(self.outputs),
-            "seconds": self.seconds,
+            "terms": self.terms.to_plain(),
             "tolerance": {
                 "relative": self.tolerance.relative,
                 "absolute": self.tolerance.absolute,

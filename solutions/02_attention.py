@@ -169,6 +169,7 @@ for width, length in begins.items():
 # 2. The result has the same shape, and sums to 1 along `axis`.
 # 3. It is right for large scores too (thousands), also when rows differ a lot in size.
 # 4. The caller's `scores` are left unchanged.
+# 5. Write it yourself: do without the softmax of PyTorch or SciPy.
 #
 # Example: `softmax(np.array([0., np.log(3.)]), axis=0)` gives `[0.25, 0.75]`.
 
@@ -516,6 +517,7 @@ check("masked_softmax", masked_softmax)
 # 4. Leading axes are the same in queries, keys and values; there may be none. Large scores must not
 #    overflow.
 # 5. Return `(output, weights)`.
+# 6. Do without PyTorch's `scaled_dot_product_attention`: you are building it.
 #
 # Example: queries `[[0.]]`, keys `[[1.], [7.]]`, values `[[2., 4.], [4., 0.]]`: both scores are 0,
 # the weights `[[0.5, 0.5]]`, the output `[[3., 2.]]`.
@@ -612,7 +614,8 @@ show_heads(scaled_dot_product_attention)
 # 2. With **fewer queries than keys** (q < k), the queries are the *last* q tokens: the last query
 #    sees all keys, the one before it all but the last, and so on. (This happens when a model writes
 #    token by token and keeps old keys.) q is never above k.
-# 3. Scaling, leading axes and the result `(output, weights)` are as in exercise 5.
+# 3. Scaling, leading axes, the result `(output, weights)` and what to do without are as in
+#    exercise 5.
 #
 # Example: 2 queries, 4 keys: the mask is `[[T, T, T, F], [T, T, T, T]]`.
 

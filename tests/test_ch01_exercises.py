@@ -30,9 +30,17 @@ def test_misconceptions_are_caught_and_named(exercise, seed):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
 def test_right_answers_earn_everything(exercise, seed):
     cases = exercise.make_cases(seed)
-    for candidate in (exercise.reference, *exercise.accepted):
+    for candidate in exercise.accepted:
         verdict = exercise.judge(exercise.run(candidate, cases), cases, mistakes=[])
         assert verdict.points == exercise.points, (candidate.__name__, verdict.difference)
+
+
+def test_the_librarys_own_answer_is_refused_where_the_text_says_so():
+    exercise = BY_ID["broadcast_shape"]
+    cases = exercise.make_cases(5)
+    verdict = exercise.judge(exercise.run(exercise.reference, cases), cases)
+    assert verdict.points == 0
+    assert "numpy.broadcast_shapes" in verdict.difference.sentence
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from attention_course.comparing import Tolerance, compare, same_outcome
-from attention_course.running import Outcome, run_case
+from attention_course.running import Outcome, Terms, run_case
 
 
 def outcome(value):
-    return run_case(lambda: value, {}, ("result",), 5.0)
+    return run_case(lambda: value, {}, Terms())
 
 
 def kind(got, expected):
@@ -60,7 +60,7 @@ def refusing(error):
     def candidate():
         raise error
 
-    return run_case(candidate, {}, ("result",), 5.0)
+    return run_case(candidate, {}, Terms())
 
 
 def test_an_expected_exception_must_be_of_that_class():

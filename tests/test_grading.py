@@ -92,7 +92,7 @@ def test_numbers_of_other_cases_earn_nothing():
 
 def test_the_kernel_gets_inputs_only():
     plain = task(SOFTMAX, CASES)
-    assert set(plain) == {"driver", "outputs", "seconds", "cases"}
+    assert set(plain) == {"driver", "terms", "cases"}
     assert all(set(case) == {"scores", "axis"} for case in plain["cases"])
 
 

@@ -4,7 +4,7 @@ import pytest
 from attention_course.comparing import Tolerance
 from attention_course.judging import Case, KnownMistake, judge
 from attention_course.panel import as_html, as_text
-from attention_course.running import run_case
+from attention_course.running import Terms, run_case
 
 INPUTS = [{"x": np.array([1.0, 2.0])}, {"x": np.array([0.0, 3.0])}, {"x": np.array([5.0, -1.0])}]
 GROUPS = {"base": (2, "plain numbers"), "edge": (1, "negative numbers")}
@@ -16,7 +16,7 @@ CASES = [
 
 
 def outcomes(function):
-    return [run_case(function, inputs, ("result",), 5.0) for inputs in INPUTS]
+    return [run_case(function, inputs, Terms()) for inputs in INPUTS]
 
 
 def right(x):

@@ -4,13 +4,13 @@ import warnings
 import numpy as np
 import pytest
 
-from attention_course.running import Outcome, OutOfTime, call_with_limit, run_case
+from attention_course.running import Outcome, OutOfTime, Terms, call_with_limit, run_case
 
 INPUTS = {"x": np.array([[1.0, 2.0, 3.0]]), "n": 2}
 
 
 def run(function, names=("result",), seconds=5.0):
-    return run_case(function, INPUTS, names, seconds)
+    return run_case(function, INPUTS, Terms(names, seconds))
 
 
 def test_a_good_answer_is_recorded_as_a_copy():

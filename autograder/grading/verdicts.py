@@ -34,8 +34,7 @@ def task(exercise: Exercise, cases: list[Case]) -> dict:
     """Describe what the kernel has to do for one exercise: inputs only, nothing expected."""
     return {
         "driver": exercise.driver,
-        "outputs": list(exercise.outputs),
-        "seconds": exercise.seconds,
+        "terms": exercise.terms.to_plain(),
         "cases": [dict(case.inputs) for case in cases],
     }
 

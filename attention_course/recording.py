@@ -1,0 +1,89 @@
+"""Record whether a candidate called what an exercise asks to do without.
+
+The recorder is Python's own profiler hook, which sees the function object that runs, so an alias,
+`getattr` or a `partial` makes no difference. It sees Python functions and built-in functions and
+methods; it does not see classes (`np.broadcast`) and ufuncs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from types import CodeType, FrameType
+from typing import Any
+
+# Whoever takes the recorder away has something to hide.
+ALWAYS_FORBIDDEN = ("sys.setprofile", "sys.settrace", "threading.setprofile", "threading.settrace")
+
+
+def _find(name: str) -> Any:
+    """Find the object of a dotted name among the modules that are loaded, or None."""
+    parts = name.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        found = sys.modules.get(".".join(parts[:cut]))
+        if found is not None:
+            for part in parts[cut:]:
+                found = getattr(found, part, None)
+            return found
+    return None
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """Return the code that runs when a Python function, decorated or not, is called."""
+    function = getattr(function, "_implementation", function)  # NumPy's dispatcher
+    return getattr(inspect.unwrap(function), "__code__", None)
+
+
+class Recorder:
+    """Collects what was called while it was on."""
+
+    def __init__(self) -> None:
+        self._codes: set[CodeType] = set()
+        self._builtins: dict[int, Any] = {}
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        """Be the profiler hook."""
+        if frame.f_globals.get("__name__") == __name__:
+            return  # this module turns the recorder off
+        if event == "call":
+            self._codes.add(frame.f_code)
+        elif event == "c_call":
+            self._builtins[id(argument)] = argument
+
+    def called(self, function: Any) -> bool:
+        """Tell whether `function` has run."""
+        code = _code_of(function)
+        if code is not None:
+            return code in self._codes
+        return any(
+            builtin is function
+            or getattr(type(builtin.__self__), builtin.__name__, None) is function
+            for builtin in self._builtins.values()
+        )
+
+
+@contextlib.contextmanager
+def record_calls(forbidden: Sequence[str]) -> Iterator[list[str]]:
+    """Within the block, record calls; the list that is given holds the forbidden ones afterwards.
+
+    With nothing forbidden nothing is recorded, and code runs at full speed.
+    """
+    found: list[str] = []
+    if not forbidden:
+        yield found
+        return
+    recorder, before = Recorder(), sys.getprofile()
+    threading.setprofile(recorder)
+    sys.setprofile(recorder)
+    try:
+        yield found
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+        for name in (*forbidden, *ALWAYS_FORBIDDEN):
+            function = _find(name)
+            if function is not None and recorder.called(function):
+                found.append(name)

@@ -1,0 +1,91 @@
+import functools
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from attention_course.comparing import Tolerance, compare
+from attention_course.recording import record_calls
+from attention_course.running import Outcome, Terms, run_case
+
+TERMS = Terms(forbidden=("numpy.broadcast_shapes", "numpy.linalg.norm", "math.hypot", "no.such.f"))
+ALIAS = np.broadcast_shapes
+PARTIAL = functools.partial(np.broadcast_shapes, (1, 2))
+
+
+def in_a_thread():
+    thread = threading.Thread(target=np.broadcast_shapes, args=((1,), (2,)))
+    thread.start()
+    thread.join()
+    return 1.0
+
+
+def recorder_taken_away():
+    sys.setprofile(None)
+    return 1.0 + 0 * len(np.broadcast_shapes((1,), (2,)))
+
+
+def imported_inside():
+    from math import hypot as h
+
+    return h(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "name"),
+    [
+        (lambda: np.array(np.broadcast_shapes((1,), (2,))), "numpy.broadcast_shapes"),
+        (lambda: np.array(ALIAS((1,), (2,))), "numpy.broadcast_shapes"),
+        (lambda: np.array(PARTIAL((2,))), "numpy.broadcast_shapes"),
+        (
+            lambda: np.array(getattr(np, "broad" + "cast_shapes")((1,), (2,))),
+            "numpy.broadcast_shapes",
+        ),
+        (lambda: [len(x) for x in map(ALIAS, [(1,)], [(2,)])], "numpy.broadcast_shapes"),
+        (lambda: np.linalg.norm(np.ones(3)), "numpy.linalg.norm"),
+        (imported_inside, "math.hypot"),
+        (in_a_thread, "numpy.broadcast_shapes"),
+        (recorder_taken_away, "sys.setprofile"),
+    ],
+)
+def test_a_forbidden_call_is_seen_however_it_is_spelled(candidate, name):
+    outcome = run_case(candidate, {}, TERMS)
+    assert outcome.forbidden_calls == (name,)
+    right = Outcome("returned", outcome.outputs, outcome.kinds)
+    difference = compare(outcome, right, Tolerance())
+    assert difference.kind == "forbidden call"
+    assert f"`{name}`" in difference.sentence
+
+
+def test_other_calls_are_free():
+    def candidate():
+        return np.linalg.det(np.eye(2)) + np.einsum("i,i", np.ones(2), np.ones(2))
+
+    assert run_case(candidate, {}, TERMS).forbidden_calls == ()
+
+
+def test_a_method_is_seen_too():
+    torch = pytest.importorskip("torch")
+    terms = Terms(forbidden=("torch.Tensor.softmax", "torch.nn.functional.softmax"))
+    assert run_case(lambda: float(torch.ones(3).softmax(0)[0]), {}, terms).forbidden_calls == (
+        "torch.Tensor.softmax",
+    )
+
+
+def test_the_hook_that_was_there_comes_back():
+    def hook(frame, event, argument):
+        return None
+
+    sys.setprofile(hook)
+    try:
+        with record_calls(["math.hypot"]):
+            pass
+        assert sys.getprofile() is hook
+    finally:
+        sys.setprofile(None)
+
+
+def test_nothing_forbidden_means_nothing_recorded():
+    with record_calls([]):
+        assert sys.getprofile() is None

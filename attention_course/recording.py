@@ -61,7 +61,7 @@ class Recorder:
         return any(
             builtin is function
             or getattr(type(builtin.__self__), builtin.__name__, None) is function
-            for builtin in self._builtins.values()
+            for builtin in self._builtins.copy().values()  # threads may still be adding to it
         )
 
 

@@ -10,7 +10,7 @@ from attention_course import codec, panel
 from attention_course.checks_file import load_exercise
 from attention_course.drivers import run_all
 from attention_course.judging import judge
-from attention_course.running import Terms
+from attention_course.outcomes import Terms
 
 # Grading writes the inputs of the hidden cases (and nothing else) under this name beside the
 # notebook, and reads the outcomes from an output of this type.
@@ -72,7 +72,7 @@ def check(exercise_id: str, candidate: Any) -> None:
         exercise.cases,
         outcomes,
         exercise.expected,
-        exercise.mistakes,
+        lambda: exercise.mistakes,
         exercise.tolerance,
     )
     failed = verdict.failed_case

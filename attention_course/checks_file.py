@@ -11,7 +11,7 @@ from typing import Any
 from attention_course import codec
 from attention_course.comparing import Tolerance
 from attention_course.judging import Case, KnownMistake
-from attention_course.running import Outcome, Terms
+from attention_course.outcomes import Outcome, Terms
 
 FILE_NAME = "checks.json"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attention_course.running import Outcome
+from attention_course.outcomes import Outcome
 
 KIND_NAMES = {"b": "True/False", "i": "integers", "u": "integers", "f": "floating-point numbers"}
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attention_course.running import Outcome, Terms, run_case
+from attention_course.outcomes import Outcome, Terms
+from attention_course.running import run_case
 
 Driver = Callable[[Any, Mapping[str, Any], Terms], Outcome]
 

@@ -5,12 +5,12 @@ The same code judges the public cases inside a student's kernel and the hidden c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from attention_course.comparing import Difference, Tolerance, compare, same_outcome
-from attention_course.running import Outcome
+from attention_course.outcomes import Outcome
 
 # What to look at next when no known mistake fits, by the kind of the first difference.
 NEXT_STEPS = {
@@ -119,14 +119,14 @@ def judge(
     cases: Sequence[Case],
     outcomes: Sequence[Outcome],
     expected: Sequence[Outcome],
-    mistakes: Sequence[KnownMistake],
+    mistakes: Callable[[], Sequence[KnownMistake]],
     tolerance: Tolerance,
 ) -> Verdict:
     """Judge `outcomes` against `expected`, case by case.
 
     `groups` maps each group's name to (points, what it tests). A group earns its points when all
     of its cases pass; groups after the first count only if the first passes, so that an answer
-    that is merely lucky on edge cases earns nothing.
+    that is merely lucky on edge cases earns nothing. `mistakes` is only called when a case fails.
     """
     differences = [
         compare(got, want, tolerance) for got, want in zip(outcomes, expected, strict=True)
@@ -144,7 +144,7 @@ def judge(
         return Verdict(exercise, "passed", points, out_of, tuple(results))
     first = failed[0]
     difference = differences[first]
-    mistake = _recognise(outcomes, failed, mistakes)
+    mistake = _recognise(outcomes, failed, mistakes())
     if difference.kind == "not attempted":
         status = "not attempted"
     else:

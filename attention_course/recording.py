@@ -41,17 +41,22 @@ class Recorder:
     """Collects what was called while it was on."""
 
     def __init__(self) -> None:
+        self._on = True
         self._codes: set[CodeType] = set()
         self._builtins: dict[int, Any] = {}
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         """Be the profiler hook."""
-        if frame.f_globals.get("__name__") == __name__:
-            return  # this module turns the recorder off
+        if not self._on or frame.f_globals.get("__name__") == __name__:
+            return  # threads of the candidate may live on; this module turns the recorder off
         if event == "call":
             self._codes.add(frame.f_code)
         elif event == "c_call":
             self._builtins[id(argument)] = argument
+
+    def stop(self) -> None:
+        """Record no more, in whatever thread."""
+        self._on = False
 
     def called(self, function: Any) -> bool:
         """Tell whether `function` has run."""
@@ -61,7 +66,7 @@ class Recorder:
         return any(
             builtin is function
             or getattr(type(builtin.__self__), builtin.__name__, None) is function
-            for builtin in self._builtins.copy().values()  # threads may still be adding to it
+            for builtin in self._builtins.values()
         )
 
 
@@ -81,8 +86,9 @@ def record_calls(forbidden: Sequence[str]) -> Iterator[list[str]]:
     try:
         yield found
     finally:
-        sys.setprofile(before)
+        sys.setprofile(before if callable(before) else None)
         threading.setprofile(None)
+        recorder.stop()
         for name in (*forbidden, *ALWAYS_FORBIDDEN):
             function = _find(name)
             if function is not None and recorder.called(function):

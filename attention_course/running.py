@@ -16,94 +16,13 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from attention_course.outcomes import LONGEST_TEXT, Outcome, Terms
 from attention_course.recording import record_calls
-
-LONGEST_TEXT = 2_000  # characters of a candidate's own text (prints, messages) that are kept
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What an exercise asks of a candidate, apart from being right.
-
-    `outputs` names what it returns, in order; with more than one name a tuple. `seconds` is the
-    time limit of one case. `forbidden` lists dotted names of functions that it must do without.
-    """
-
-    outputs: tuple[str, ...] = ("result",)
-    seconds: float = 2.0
-    forbidden: tuple[str, ...] = ()
-
-    def to_plain(self) -> dict[str, Any]:
-        """Give the terms as `codec` can store them."""
-        return {
-            "outputs": list(self.outputs),
-            "seconds": self.seconds,
-            "forbidden": list(self.forbidden),
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Terms:
-        """Read `to_plain`'s dict."""
-        return cls(tuple(plain["outputs"]), plain["seconds"], tuple(plain["forbidden"]))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one candidate did on one case.
-
-    `status` is one of "returned", "raised", "timed out" or "unusable" (it returned something that
-    cannot be compared; `message` says what). `outputs` maps output names to arrays. `kinds` holds
-    for every output whether it came as "array", "number" or "sequence".
-    """
-
-    status: str
-    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    error: str = ""
-    message: str = ""
-    changed_inputs: tuple[str, ...] = ()
-    forbidden_calls: tuple[str, ...] = ()
-    details: Mapping[str, str] = field(default_factory=dict)  # traceback, printed, warning
-
-    def to_plain(self) -> dict[str, Any]:
-        """Give the parts that grading compares and shows, as `codec` can store them."""
-        return {
-            "status": self.status,
-            "outputs": dict(self.outputs),
-            "kinds": dict(self.kinds),
-            "error": self.error,
-            "message": self.message,
-            "changed_inputs": list(self.changed_inputs),
-            "forbidden_calls": list(self.forbidden_calls),
-            "details": dict(self.details),
-        }
-
-    def without_details(self) -> dict[str, Any]:
-        """Give `to_plain`'s dict with no details: what a built file holds."""
-        return {**self.to_plain(), "details": {}}
-
-    @classmethod
-    def from_plain(cls, plain: Any) -> Outcome:
-        """Read `to_plain`'s dict; raises ValueError if a part is missing or of the wrong type."""
-        try:
-            outputs = {str(k): v for k, v in plain["outputs"].items() if isinstance(v, np.ndarray)}
-            return cls(
-                status=str(plain["status"]),
-                outputs=outputs,
-                kinds={str(k): str(v) for k, v in plain["kinds"].items()},
-                error=str(plain["error"])[:LONGEST_TEXT],
-                message=str(plain["message"])[:LONGEST_TEXT],
-                changed_inputs=tuple(str(name) for name in plain["changed_inputs"]),
-                forbidden_calls=tuple(str(name) for name in plain["forbidden_calls"]),
-                details={str(k): str(v)[:LONGEST_TEXT] for k, v in plain["details"].items()},
-            )
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"not an outcome: {error}") from None
 
 
 class OutOfTime(Exception):

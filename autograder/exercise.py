@@ -13,7 +13,7 @@ from attention_course import codec
 from attention_course.comparing import Tolerance, same_outcome
 from attention_course.drivers import DRIVERS, run_all
 from attention_course.judging import Case, KnownMistake, Verdict, judge
-from attention_course.running import Outcome, Terms
+from attention_course.outcomes import Outcome, Terms
 
 PUBLIC_SEED = 0
 INPUT_DIGITS = 6
@@ -143,7 +143,7 @@ class Exercise:
             cases,
             outcomes,
             self.expected(cases),
-            self.known_mistakes(cases) if mistakes is None else mistakes,
+            lambda: self.known_mistakes(cases) if mistakes is None else mistakes,
             self.tolerance,
         )
 

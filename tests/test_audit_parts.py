@@ -7,7 +7,7 @@ import pytest
 from nbgrader.preprocessors import ClearSolutions
 
 from attention_course.comparing import Tolerance
-from attention_course.running import Outcome
+from attention_course.outcomes import Outcome
 from autograder.audit import trials as audit_trials
 from autograder.audit.answers import read_answer
 from autograder.audit.lazy import lazy_functions, lazy_outcomes

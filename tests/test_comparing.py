@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from attention_course.comparing import Tolerance, compare, same_outcome
-from attention_course.running import Outcome, Terms, run_case
+from attention_course.outcomes import Outcome, Terms
+from attention_course.running import run_case
 
 
 def outcome(value):

@@ -159,3 +159,37 @@ def test_a_planted_link_is_replaced_and_not_followed(tmp_path):
     assert target.read_text() == "precious"
     assert link.read_text() == "{}"
     assert not link.is_symlink()
+
+
+EVIL = [
+    {"status": "passed"},
+    {"kinds": {}},
+    {"kinds": {"result": "surprise"}},
+    {"outputs": {"result": 3}},
+    {"outputs": []},
+    {"details": None},
+    {"changed_inputs": 5},
+]
+
+
+@pytest.mark.parametrize("part", EVIL)
+def test_a_forged_outcome_is_no_answer(part):
+    outcomes = [{**outcome.to_plain(), **part} for outcome in SOFTMAX.run(right, CASES)]
+    text = codec.dumps({"exercise": "softmax", "outcomes": outcomes})
+    assert judge(cell_with(text)).status == "no result"
+
+
+@pytest.mark.parametrize(
+    "value", [np.arange(3.0), {"exercise": np.arange(2), "outcomes": []}, [1], {"outcomes": None}]
+)
+def test_a_forged_document_is_no_answer(value):
+    assert judge(cell_with(codec.dumps(value))).status == "no result"
+
+
+def test_texts_of_a_candidate_are_short_and_can_be_written():
+    def candidate(scores, axis):
+        raise ValueError("\ud800" + "x" * 100_000)
+
+    verdict = judge(cell_with(document(candidate).replace("\ud800", "\\ud800")))
+    html = verdict_output(hide(verdict), CASES[0]).data["text/html"]
+    assert len(html.encode("utf-8")) < 10_000

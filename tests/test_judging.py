@@ -3,8 +3,9 @@ import pytest
 
 from attention_course.comparing import Tolerance
 from attention_course.judging import Case, KnownMistake, judge
+from attention_course.outcomes import Terms
 from attention_course.panel import as_html, as_text
-from attention_course.running import Terms, run_case
+from attention_course.running import run_case
 
 INPUTS = [{"x": np.array([1.0, 2.0])}, {"x": np.array([0.0, 3.0])}, {"x": np.array([5.0, -1.0])}]
 GROUPS = {"base": (2, "plain numbers"), "edge": (1, "negative numbers")}
@@ -38,7 +39,9 @@ MISTAKES = [
 
 
 def verdict(function):
-    return judge("e", GROUPS, CASES, outcomes(function), outcomes(right), MISTAKES, Tolerance())
+    return judge(
+        "e", GROUPS, CASES, outcomes(function), outcomes(right), lambda: MISTAKES, Tolerance()
+    )
 
 
 def test_a_right_answer_gets_everything():

@@ -4,7 +4,8 @@ import warnings
 import numpy as np
 import pytest
 
-from attention_course.running import Outcome, OutOfTime, Terms, call_with_limit, run_case
+from attention_course.outcomes import Outcome, Terms
+from attention_course.running import OutOfTime, call_with_limit, run_case
 
 INPUTS = {"x": np.array([[1.0, 2.0, 3.0]]), "n": 2}
 

@@ -167,7 +167,7 @@ def test_links_devices_and_huge_files_stay_behind(submission, tmp_path):
     notes, _, target = run(submission)
     files = sorted(str(p.relative_to(target)) for p in target.rglob("*") if p.is_file())
     assert files == ["01.ipynb", "data/x.csv"]
-    assert len(notes.repairs) == 3
+    assert len(notes.repairs) == 4
 
 
 def test_a_notebook_that_is_a_link_is_not_followed(submission, tmp_path):
@@ -212,3 +212,57 @@ def test_folders_that_are_links_are_no_submissions(tmp_path):
     (tmp_path / "cid").mkdir()
     (tmp_path / "cid" / "01").symlink_to(tmp_path / "ada" / "01")
     assert set(submission_folders(tmp_path, "01", "*")) == {"ada"}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"tags": "todo", "collapsed": "yes", "name": "", "jupyter": 1},
+        {"nbgrader": {"grade_id": ["f"], "points": {}}},
+        {"deep": json.loads('{"a":' * 900 + "1" + "}" * 900)},
+        {"nbgrader": {"grade_id": "\ud800"}},
+    ],
+)
+def test_no_metadata_of_a_cell_does_harm(submission, metadata):
+    document = json.loads(GOOD)
+    document["cells"][0]["metadata"] = metadata
+    (submission / "01.ipynb").write_text(json.dumps(document))
+    notes, notebook, _ = run(submission)
+    assert notes.could_not_run == ""
+    assert set(notebook.cells[0].metadata) <= {"nbgrader"}
+
+
+def test_text_that_is_no_unicode_is_written_all_the_same(submission):
+    document = json.loads(GOOD)
+    document["cells"][0]["source"] = "x = '\ud800'"
+    (submission / "01.ipynb").write_text(json.dumps(document))
+    assert run(submission)[1].cells[0].source == "x = '?'"
+
+
+def test_a_file_name_that_is_no_unicode(submission):
+    name = os.fsencode(submission) + b"/caf\xe9.ipynb"
+    with open(name, "w") as file:
+        file.write(GOOD)
+    notes, notebook, _ = run(submission)
+    assert "was recognised" in notes.repairs[0]
+    assert notebook.cells
+
+
+def test_folders_in_the_way_and_folders_without_end(submission):
+    (submission / "01.ipynb").mkdir()
+    (submission / "01.ipynb" / "x.txt").write_text("x")
+    deep = submission
+    for _ in range(60):
+        deep = deep / "d"
+        deep.mkdir()
+    notes, _, _ = run(submission)
+    assert "has the name of a notebook" in " ".join(notes.repairs)
+    assert "nested more than" in " ".join(notes.repairs)
+    assert notes.could_not_run
+
+
+@pytest.mark.parametrize("cells", ["null", "5", '"x"', "{}", "[[]]"])
+def test_old_worksheets_with_anything_for_cells(submission, cells):
+    text = V3.replace(json.dumps([OLD_CELL]), cells)
+    (submission / "01.ipynb").write_text(text)
+    assert run(submission)[1].cells == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attention_course.running import Outcome
+from attention_course.outcomes import Outcome
 
 CONSTANTS = {"zeros": 0.0, "ones": 1.0, "halves": 0.5, "NaN everywhere": np.nan}
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from attention_course.comparing import Tolerance, compare
 from attention_course.judging import Case, KnownMistake, Verdict, judge
-from attention_course.running import Outcome
+from attention_course.outcomes import Outcome
 from autograder.exercise import PUBLIC_SEED, Exercise
 
 GLOBAL_STATE: dict[str, Callable[[], Any]] = {
@@ -75,7 +75,7 @@ class Trial:
             self.cases,
             outcomes,
             self.expected,
-            self.mistakes,
+            lambda: self.mistakes,
             self.exercise.tolerance,
         )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import os
 import re
 import shutil
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from autograder.masters import KERNELSPEC
 
 LARGEST_NOTEBOOK = 60 * 2**20  # bytes
 LARGEST_FILE = 20 * 2**20  # bytes of any other file; larger ones stay behind
+DEEPEST = 10  # folders below a submission's folder
 TIMESTAMP = "timestamp.txt"
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.MULTILINE)
 
@@ -43,7 +43,10 @@ class Notes:
 
     def plain(self) -> dict[str, Any]:
         """Give the notes as they are kept in the notebook's metadata."""
-        return {"repairs": self.repairs, "could_not_run": self.could_not_run}
+        return {
+            "repairs": [clean_text(note) for note in self.repairs],
+            "could_not_run": clean_text(self.could_not_run),
+        }
 
 
 def _decode(raw: bytes, notes: Notes) -> str:
@@ -67,6 +70,19 @@ def _decode(raw: bytes, notes: Notes) -> str:
     raise Unreadable("its bytes are no text")
 
 
+def clean_text(text: str) -> str:
+    """Replace what cannot be written as UTF-8: lone surrogates, from JSON or from file names."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _grade_id(cell: dict[str, Any]) -> dict[str, Any]:
+    """Keep the one part of a cell's metadata that is looked at: which cell it says it is."""
+    metadata = cell.get("metadata")
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    name = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+    return {"nbgrader": {"grade_id": clean_text(name)}} if isinstance(name, str) else {}
+
+
 def _plain_cell(cell: Any) -> dict[str, Any] | None:
     """Keep what grading needs of a cell; None for what is no cell at all."""
     if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
@@ -74,11 +90,10 @@ def _plain_cell(cell: Any) -> dict[str, Any] | None:
     source = cell.get("source", cell.get("input", ""))
     if isinstance(source, list):
         source = "".join(part for part in source if isinstance(part, str))
-    metadata = cell.get("metadata")
     kept = {
         "cell_type": cell["cell_type"],
-        "source": source if isinstance(source, str) else "",
-        "metadata": metadata if isinstance(metadata, dict) else {},
+        "source": clean_text(source) if isinstance(source, str) else "",
+        "metadata": _grade_id(cell),
     }
     name = cell.get("id")
     if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
@@ -92,9 +107,8 @@ def _cells(document: dict[str, Any]) -> list[Any]:
         return document["cells"]
     sheets = document.get("worksheets")
     if isinstance(sheets, list):
-        return [
-            cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells", [])
-        ]
+        groups = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+        return [cell for group in groups if isinstance(group, list) for cell in group]
     raise Unreadable("it is JSON, but no notebook")
 
 
@@ -161,34 +175,48 @@ def _choose(folder: Path, name: str, source: NotebookNode, notes: Notes) -> Path
     return best
 
 
-def _copy_plain_files(folder: Path, target: Path, notes: Notes) -> None:
-    for current, folders, files in os.walk(folder):
-        folders[:] = [
-            name
-            for name in folders
-            if not name.startswith(".") and not Path(current, name).is_symlink()
-        ]
-        for name in files:
-            path = Path(current, name)
-            if path.suffix == ".ipynb" or name.startswith(".") or name == TIMESTAMP:
-                continue
-            relative = path.relative_to(folder)
-            if path.is_symlink() or not path.is_file():
-                notes.repairs.append(f"`{relative}` is a link or device and was left out.")
-            elif path.stat().st_size > LARGEST_FILE:
-                notes.repairs.append(
-                    f"`{relative}` is larger than {LARGEST_FILE // 2**20} MB and was left out."
-                )
-            else:
-                (target / relative).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target / relative)
+def _why_left_out(path: Path) -> str:
+    """Say why a file or folder beside a notebook does not come along, or "" if it does."""
+    if path.is_symlink():
+        return "is a link"
+    if path.is_dir():
+        return "has the name of a notebook" if path.suffix == ".ipynb" else ""
+    if not path.is_file():
+        return "is not a plain file"
+    if path.stat().st_size > LARGEST_FILE:
+        return f"is larger than {LARGEST_FILE // 2**20} MB"
+    return ""
+
+
+def _copy_plain_files(folder: Path, target: Path, notes: Notes, depth: int = 0) -> None:
+    """Copy what lies beside the notebooks: plain small files, hidden ones excepted."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or (depth == 0 and path.name == TIMESTAMP):
+            continue
+        if path.suffix == ".ipynb" and path.is_file():
+            continue
+        try:
+            reason = _why_left_out(path)
+            if not reason and path.is_dir():
+                if depth < DEEPEST:
+                    _copy_plain_files(path, target / path.name, notes, depth + 1)
+                    continue
+                reason = f"is nested more than {DEEPEST} folders deep"
+            if not reason:
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target / path.name)
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror})"
+        if reason:
+            notes.repairs.append(f"`{path.name}` {reason} and was left out.")
 
 
 def _copy_timestamp(folder: Path, target: Path, notes: Notes) -> None:
     path = folder / TIMESTAMP
     if path.is_symlink() or not path.is_file():
         return
-    text = path.read_text(encoding="utf-8", errors="replace").strip()[:100]
+    with path.open(encoding="utf-8", errors="replace") as file:
+        text = file.read(1000).strip()
     try:
         parse(text)
     except (ParserError, OverflowError, ValueError):
@@ -214,8 +242,8 @@ def stage(folder: Path, target: Path, sources: dict[str, NotebookNode]) -> dict[
         except Unreadable as error:
             notes.could_not_run = f"The notebook could not be read: {error}."
             notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNELSPEC})
-        except OSError as error:
-            notes.could_not_run = f"The notebook could not be read: {error.strerror}."
+        except Exception as error:  # whatever else a file can hold costs its owner only
+            notes.could_not_run = f"The notebook could not be read ({type(error).__name__})."
             notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNELSPEC})
         notebook.metadata[METADATA_KEY] = notes.plain()
         nbformat.write(notebook, target / f"{name}.ipynb")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,14 @@ from attention_course.judging import Verdict
 # Colours carry no meaning alone: the words beside them say the same.
 _COLOURS = {"passed": "#1a7f37", "partly right": "#9a6700"}
 _OTHER_COLOUR = "#cf222e"
+
+
+_CELL = "text-align:left;vertical-align:top;padding:1px 0;border:0;line-height:1.4"
+
+
+def _marked(text: str) -> str:
+    """Escape text for HTML; what stands between backticks is shown as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def describe_inputs(inputs: Mapping[str, Any]) -> str:
@@ -97,9 +106,9 @@ def as_html(
     sign = "\u2713" if verdict.status == "passed" else "\u2717"
     groups = "".join(f"<li>{html.escape(line)}</li>" for line in _group_lines(verdict, with_points))
     body = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top;padding:1px 12px 1px 0;'
-        f'white-space:nowrap;font-weight:600">{html.escape(label)}</th>'
-        f'<td style="text-align:left;white-space:pre-wrap">{html.escape(text)}</td></tr>'
+        f'<tr style="background:none"><th style="{_CELL};padding-right:12px;white-space:nowrap">'
+        f"{html.escape(label)}</th>"
+        f'<td style="{_CELL};white-space:pre-wrap">{_marked(text)}</td></tr>'
         for label, text in rows(verdict, inputs)
     )
     table = f'<table style="margin:4px 0 0;border:0">{body}</table>' if body else ""

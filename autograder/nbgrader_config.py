@@ -3,6 +3,7 @@
 c = get_config()  # noqa: F821 - nbgrader provides it
 
 from autograder.build import STUB, WRITTEN_STUB, put_tools_on_path  # noqa: E402
+from autograder.grading.feedback import TEMPLATES  # noqa: E402
 
 put_tools_on_path()
 
@@ -31,16 +32,22 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.SaveAutoGrades",
     "autograder.grading.status.RecordStatus",
     "nbgrader.preprocessors.AssignLatePenalties",
+    "autograder.grading.sanitise.Sanitise",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Execute.timeout = 30  # seconds for one cell; experiments are not run in grading
 c.ExecutePreprocessor.store_widget_state = False
 
-# Feedback is plain HTML: pictures and panels first, widgets never.
+# What feedback and formgrader show: readable without a network, panels first, widgets never.
+c.HTMLExporter.preprocessors = [
+    "autograder.grading.feedback.MathToMathML",
+    "autograder.grading.feedback.OfflinePage",
+]
+c.HTMLExporter.extra_template_basedirs = TEMPLATES
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
+    "autograder.grading.sanitise.SafeComments",
     "autograder.grading.status.StatusNote",
-    "autograder.grading.feedback.MathToMathML",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 c.DataTypeFilter.display_data_priority = [

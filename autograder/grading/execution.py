@@ -11,6 +11,7 @@ from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
 from autograder.grading.verdicts import METADATA_KEY
+from autograder.intake.staging import clean_text
 from autograder.kernels.provisioner import SandboxKernelManager
 from autograder.masters import CHECK_PREFIX, KNOWN_TAGS, grade_id
 
@@ -26,6 +27,17 @@ def _is_skipped(cell: Any) -> bool:
 
 def _is_check(cell: Any) -> bool:
     return grade_id(cell).startswith(CHECK_PREFIX)
+
+
+def _writable(value: Any) -> Any:
+    """Replace what cannot be written as UTF-8 anywhere in a cell's outputs."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_writable(item) for item in value]
+    if isinstance(value, dict):
+        return nbformat.from_dict({clean_text(k): _writable(v) for k, v in value.items()})
+    return value
 
 
 def note_timeouts(notebook: Any) -> None:
@@ -59,6 +71,9 @@ class SandboxedExecute(Execute):
         self._harmful: set[int] = set()
         nb, resources = super().preprocess(nb, resources, km)
         note_timeouts(nb)
+        for cell in nb.cells:
+            if "outputs" in cell:
+                cell.outputs = _writable(cell.outputs)
         return nb, resources
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:

@@ -1,13 +1,21 @@
-"""Feedback pages need no network: formulas become MathML, which browsers draw by themselves."""
+"""nbgrader's pages need no network: formulas become MathML, which browsers draw by themselves."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+import nbgrader
 from latex2mathml.converter import convert
 from nbconvert.preprocessors import Preprocessor
 from nbformat.notebooknode import NotebookNode
+
+# Our templates first: they replace one macro of those that nbgrader uses for feedback.
+TEMPLATES = [
+    str(Path(__file__).resolve().parent.parent / "templates"),
+    str(Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"),
+]
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 _FORMULA = re.compile(
@@ -32,6 +40,33 @@ def formulas_to_mathml(text: str) -> str:
     parts = _CODE.split(text)
     parts[::2] = [_FORMULA.sub(_one_formula, part).replace("\n\n\n", "\n\n") for part in parts[::2]]
     return "".join(parts)
+
+
+# nbgrader's pages take their looks from Bootstrap 3, which leaves tables without padding and hides
+# the triangle of a folded hint. Formgrader's script also waits for MathJax, which is on a CDN:
+# without a stand-in its keyboard shortcuts are dead offline.
+_PAGE = """<style>
+.rendered_html table { margin: 1em 0; }
+.rendered_html th, .rendered_html td { padding: 2px 12px 2px 0; }
+summary { display: list-item; cursor: pointer; }
+</style><script>
+if (!window.MathJax) window.MathJax = {loaded: true, Hub: {
+  Queue: function () {}, Config: function () {},
+  Startup: {signal: {Interest: function (then) { setTimeout(then, 0, "End"); }}}}};
+</script>"""
+
+
+class OfflinePage(Preprocessor):
+    """Make nbgrader's HTML pages readable and usable without a network."""
+
+    enabled = True
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Put style and stand-in behind the first text of the notebook."""
+        first = next((cell for cell in nb.cells if cell.cell_type == "markdown"), None)
+        if first is not None:
+            first.source += "\n\n" + " ".join(_PAGE.split("\n"))
+        return nb, resources
 
 
 class MathToMathML(Preprocessor):

@@ -37,8 +37,12 @@ MOST_PIXELS = 25_000_000
 LARGEST_NOTEBOOK = 10_000_000  # characters of all that is shown
 
 TAGS = frozenset(
-    "a b blockquote br caption code dd div dl dt em h1 h2 h3 h4 h5 h6 hr i img li ol p pre s span "
-    "strong sub sup table tbody td tfoot th thead tr u ul".split()
+    (
+        *("a", "b", "code", "em", "i", "s", "span", "strong", "sub", "sup", "u", "br", "img"),
+        *("blockquote", "dd", "div", "dl", "dt", "hr", "li", "ol", "p", "pre", "ul"),
+        *("h1", "h2", "h3", "h4", "h5", "h6"),
+        *("caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"),
+    )
 )
 IMAGES = {"image/png": "PNG", "image/jpeg": "JPEG"}
 _ACTIVE_ELEMENT = re.compile(r"<(script|style)\b.*?(</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL)
@@ -90,6 +94,11 @@ def safe_html(text: str) -> str:
     return f"{IGNORED}{_clean(_ACTIVE_ELEMENT.sub('', _CONTROL.sub('', text)))}</div>"
 
 
+def _no_delimiters(text: str) -> str:
+    """Write dollars and backticks so that MathToMathML sees neither formula nor code in them."""
+    return text.replace("$", "&#36;").replace("`", "&#96;")
+
+
 def safe_formula(tex: str, dollars: str) -> str:
     """Return a formula as HTML that MathJax or MathToMathML may typeset, or as plain text.
 
@@ -97,10 +106,11 @@ def safe_formula(tex: str, dollars: str) -> str:
     """
     inside = " ".join(tex.split())
     inside = _ACTIVE_MACRO.sub(r"\\ ", inside)
-    inside = inside.replace("<", r"\lt ").replace(">", r"\gt ").strip()
+    inside = re.sub(r"\s*<\s*", r" \\lt ", inside)
+    inside = re.sub(r"\s*>\s*", r" \\gt ", inside).strip()
     inside = re.sub(r"&(?=[#\w])", "& ", inside)
     if not inside or "$" in inside or "`" in inside or inside.endswith("\\"):
-        return html.escape(f"{dollars}{tex}{dollars}").replace("$", "&#36;").replace("\n", " ")
+        return _no_delimiters(html.escape(f"{dollars}{' '.join(tex.split())}{dollars}"))
     return f"{FORMULA}{dollars}{inside}{dollars}</span>"
 
 
@@ -149,6 +159,7 @@ def safe_markdown(text: str, attachments: Mapping[str, Any] | None = None) -> st
     parser.use(
         dollarmath_plugin,
         allow_labels=False,
+        allow_digits=False,
         double_inline=True,
         renderer=lambda tex, how: keep(safe_formula(tex, "$$" if how["display_mode"] else "$")),
     )
@@ -156,8 +167,7 @@ def safe_markdown(text: str, attachments: Mapping[str, Any] | None = None) -> st
     parser.add_render_rule("image", _render_image(attachments or {}))
     text = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     shown = _clean(parser.render(text))
-    # A dollar or backtick elsewhere is no formula and no code: MathToMathML would look for them.
-    shown = shown.replace("$", "&#36;").replace("`", "&#96;").strip().replace("\n", "&#10;")
+    shown = _no_delimiters(shown.strip()).replace("\n", "&#10;")
     shown = re.sub("\ue000(\\d+)\ue001", lambda match: formulas[int(match[1])], shown)
     return f"{IGNORED}{shown}</div>"
 

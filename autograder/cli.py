@@ -1,4 +1,4 @@
-"""The command line: `autograder list`, `try`, `build`, `audit`, `demo`."""
+"""The command line: `autograder list`, `try`, `build`, `audit`, `grade`, `demo`."""
 
 from __future__ import annotations
 
@@ -73,6 +73,48 @@ def run_demo(arguments: argparse.Namespace) -> int:
     return main(Path(arguments.folder))
 
 
+def run_grade(arguments: argparse.Namespace) -> int:
+    """Grade a class; exit 1 if a submission could not be graded, 2 if nothing could be."""
+    from autograder.classrun.command import Options, cores, main
+
+    return main(
+        Options(
+            arguments.assignment,
+            Path(arguments.course_dir),
+            arguments.workers or cores(),
+            arguments.scheduler,
+            arguments.students,
+            arguments.dry_run,
+            arguments.force,
+        )
+    )
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def _add_grade(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser("grade", help="grade a class, a job for each submission")
+    command.add_argument("assignment")
+    command.add_argument("--course-dir", default=".", help="the course's folder (default: here)")
+    command.add_argument(
+        "--workers", type=_at_least_one, help="how many at a time (default: one for each core)"
+    )
+    command.add_argument("--scheduler", metavar="ADDRESS", help="of a running Dask scheduler")
+    command.add_argument(
+        "--students", metavar="PATTERN", default="*", help="ids to grade (default: all)"
+    )
+    command.add_argument(
+        "--dry-run", action="store_true", help="write nothing; say whose marks would change"
+    )
+    command.add_argument("--force", action="store_true", help="grade unchanged submissions too")
+    command.set_defaults(run=run_grade)
+
+
 def parser() -> argparse.ArgumentParser:
     """Describe the command line."""
     top = argparse.ArgumentParser(prog="autograder", description=__doc__)
@@ -95,6 +137,8 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("audit", help="prove the checks")
     command.add_argument("exercises", nargs="*", help="ids (default: all)")
     command.set_defaults(run=run_audit)
+
+    _add_grade(commands)
 
     command = commands.add_parser("demo", help="grade a bundled class of submissions")
     command.add_argument("--folder", default="build/demo")

@@ -2,10 +2,16 @@
 
 c = get_config()  # noqa: F821 - nbgrader provides it
 
+import warnings  # noqa: E402
+
+from sqlalchemy.exc import SAWarning  # noqa: E402
+
 from autograder.build import STUB, WRITTEN_STUB, put_tools_on_path  # noqa: E402
 from autograder.grading.feedback import TEMPLATES  # noqa: E402
 
 put_tools_on_path()
+# nbgrader's own use of its database library warns dozens of times for each submission.
+warnings.filterwarnings("ignore", category=SAWarning)
 
 c.CourseDirectory.course_id = "attention"
 c.CourseDirectory.source_directory = "solutions"

@@ -179,3 +179,12 @@ def test_an_experiment_pasted_over_an_answer_does_not_skip_it(source, submitted)
     submitted.cells[2].metadata["nbgrader"]["grade_id"] = "experiment-1"
     put_in_order(submitted, source)
     assert ids(submitted).count("f") == 1
+
+
+def test_every_cell_that_nbgrader_knows_gets_the_sources_metadata(source, submitted):
+    for cell in submitted.cells:
+        if grade_id(cell):
+            cell.metadata = nbformat.from_dict({"nbgrader": {"grade_id": grade_id(cell)}})
+    put_in_order(submitted, source)
+    for cell, original in zip(submitted.cells, source.cells, strict=True):
+        assert cell.metadata == original.metadata

@@ -103,7 +103,11 @@ def put_in_order(submitted: NotebookNode, source: NotebookNode) -> list[str]:
         for cell in source.cells
         if grade_id(cell) and (cell.metadata.nbgrader.grade or cell.metadata.nbgrader.solution)
     }
-    untouchable = {grade_id(cell) for cell in source.cells if grade_id(cell)} - set(tracked)
+    untracked = {
+        grade_id(cell): cell
+        for cell in source.cells
+        if grade_id(cell) and grade_id(cell) not in tracked
+    }
     cells, notes = submitted.cells, []
     claims = _claim(cells, tracked)
     for name in _recover(cells, tracked, claims):
@@ -116,10 +120,8 @@ def put_in_order(submitted: NotebookNode, source: NotebookNode) -> list[str]:
     ]
     for position, cell in enumerate(cells):
         name = names.get(position, "")
-        if not name and grade_id(cell) in untouchable:
-            name = grade_id(cell)
-            untouchable.discard(name)
-            cell.metadata = nbformat.from_dict({"nbgrader": dict(cell.metadata.nbgrader)})
+        if not name and grade_id(cell) in untracked:
+            cell.metadata = copy.deepcopy(untracked.pop(grade_id(cell)).metadata)
             continue
         if not name:
             cell.metadata = nbformat.from_dict({})

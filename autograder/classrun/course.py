@@ -1,0 +1,179 @@
+"""The course on disk: its configuration, its submissions, and what its jobs need."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import secrets
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Assignment as AssignmentRow
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps import AutogradeApp
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+
+from autograder.classrun.job import Assignment, Job, read_files, write_files
+from autograder.grading.hidden import SECRET_FILE, course_secret
+from autograder.grading.verdicts import METADATA_KEY
+from autograder.intake.exporter import read_sources
+from autograder.intake.staging import TIMESTAMP, Notes, stage, submission_folders
+from autograder.masters import KERNELSPEC
+
+CONFIG = "nbgrader_config.py"
+SQLITE = "sqlite:///"
+# What a gradebook knows of an assignment's cells: the kind, and what is to be copied of each.
+CELLS = {
+    "grade": ("cell_type", "max_score"),
+    "solution": (),
+    "task": ("cell_type", "max_score"),
+    "source": ("cell_type", "source", "checksum", "locked"),
+}
+
+
+class CannotGrade(Exception):
+    """The class cannot be graded at all; the message says why and what to do."""
+
+
+def load_config(root: Path) -> tuple[Config, CourseDirectory]:
+    """Read a course's nbgrader configuration as nbgrader does when it is started in there."""
+    if not (root / CONFIG).is_file():
+        raise CannotGrade(
+            f"{root} is no course folder: it has no {CONFIG}. Start in the course's folder, or "
+            "name it with --course-dir."
+        )
+    app = AutogradeApp()
+    with contextlib.chdir(root):
+        app.initialize([])
+    return app.config, app.coursedir
+
+
+class Course:
+    """One assignment of a course that is to be graded."""
+
+    def __init__(self, root: Path, assignment: str):
+        """Open the course; raise CannotGrade if there is no such assignment."""
+        self.config, self.directory = load_config(root.resolve())
+        self.directory.assignment_id = assignment
+        self.root, self.name = Path(self.directory.root), assignment
+        self._source = self.folder(self.directory.source_directory, ".")
+        if not assignment or not any(self._source.glob("*.ipynb")):
+            known = sorted({path.parent.name for path in self._source.parent.glob("*/*.ipynb")})
+            raise CannotGrade(
+                f"There is no assignment {assignment!r} in {self._source.parent}; "
+                f"there is: {', '.join(known) or 'nothing'}."
+            )
+        self.sources = read_sources(self.directory, assignment)
+
+    def folder(self, step: str, student: str) -> Path:
+        """Return the folder of a student's files at one of nbgrader's steps."""
+        return Path(self.directory.format_path(step, student, self.name))
+
+    def autograded(self, student: str) -> Path:
+        """Return the folder of a student's graded files."""
+        return self.folder(self.directory.autograded_directory, student)
+
+    def open_gradebook(self) -> Gradebook:
+        """Open the gradebook; raise CannotGrade if it does not know the assignment."""
+        url = self.directory.db_url
+        advice = f"Run `nbgrader generate_assignment {self.name}` in {self.root} first."
+        if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).is_file():
+            raise CannotGrade(f"There is no gradebook {url.removeprefix(SQLITE)}. {advice}")
+        gradebook = Gradebook(url, self.directory.course_id)
+        try:
+            gradebook.find_assignment(self.name)
+        except MissingEntry:
+            gradebook.close()
+            raise CannotGrade(f"The gradebook has no assignment {self.name!r}. {advice}") from None
+        return gradebook
+
+    def cells(self, gradebook: Gradebook) -> bytes:
+        """Give what the gradebook knows of the assignment's cells, for comparing."""
+        notebooks = gradebook.find_assignment(self.name).notebooks
+        cells = [(n.name, *cell) for n in notebooks for cell in cells_of(n)]
+        return "\n".join(sorted(map(repr, cells))).encode()
+
+    def submissions(self, pattern: str) -> dict[str, Path]:
+        """Map student ids to folders; raise CannotGrade if no submission matches `pattern`."""
+        submitted = self.root / self.directory.submitted_directory
+        left_out = self.directory.student_id_exclude.split(",")
+        found = {
+            student: folder
+            for student, folder in submission_folders(submitted, self.name, pattern).items()
+            if student not in left_out
+        }
+        if not found:
+            raise CannotGrade(
+                f"There is no submission to grade: no folder {submitted}/STUDENT/{self.name} "
+                f"with a STUDENT that matches {pattern!r}."
+            )
+        return found
+
+    def secret(self, make: bool) -> bytes:
+        """Return the course's secret; if there is none yet, keep a new one only if `make`."""
+        if make or (self.root / SECRET_FILE).is_file():
+            return course_secret(self.root)
+        return secrets.token_bytes(32)
+
+    def shared(self, gradebook: Gradebook, secret: bytes) -> Assignment:
+        """Collect what all jobs need."""
+        with tempfile.TemporaryDirectory(prefix="template-") as scratch:
+            path = Path(scratch, "gradebook.db")
+            copy_cells(gradebook.find_assignment(self.name), path, self.directory.course_id)
+            template = path.read_bytes()
+        config = copy.deepcopy(self.config)
+        return Assignment(self.name, config, read_files(self._source), template, secret)
+
+    def job(self, student: str, folder: Path, assignment: Assignment) -> Job:
+        """Make the clean copy of a submission and the job that grades it."""
+        with tempfile.TemporaryDirectory(prefix="staged-") as scratch:
+            target = Path(scratch, "clean")
+            try:
+                stage(folder, target, self.sources)
+            except OSError as error:
+                reason = f"The submission cannot be read ({error.strerror})."
+                return self.blank_job(Job(student, {}, assignment), reason)
+            return Job(student, read_files(target), assignment)
+
+    def blank_job(self, job: Job, reason: str) -> Job:
+        """Make a job that runs no line of the student's and records why theirs could not run."""
+        files = {name: content for name, content in job.files.items() if name == TIMESTAMP}
+        for name in self.sources:
+            notebook = nbformat.v4.new_notebook(metadata={"kernelspec": KERNELSPEC})
+            notebook.metadata[METADATA_KEY] = Notes(could_not_run=reason).plain()
+            files[f"{name}.ipynb"] = nbformat.writes(notebook).encode()
+        return Job(job.student, files, job.assignment)
+
+    def replace_autograded(self, student: str, files: dict[str, bytes], scratch: Path) -> None:
+        """Put a student's graded files in place: all of them or none."""
+        target = self.autograded(student)
+        new, old = scratch / "new", scratch / "old"
+        write_files(files, new)
+        for path in new.rglob("*"):
+            if path.is_file():
+                path.chmod(0o664 if self.directory.groupshared else 0o444)  # as nbgrader does
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            target.rename(old)
+        new.rename(target)
+
+
+def copy_cells(known: AssignmentRow, path: Path, course_id: str) -> None:
+    """Make a gradebook that has an assignment's cells as `known` has them, and nothing else."""
+    with Gradebook(f"{SQLITE}{path}", course_id) as gradebook:
+        gradebook.add_assignment(known.name)
+        for notebook in known.notebooks:
+            gradebook.add_notebook(notebook.name, known.name, kernelspec=notebook.kernelspec)
+            for kind, name, columns in cells_of(notebook):
+                add = getattr(gradebook, f"add_{kind}_cell")
+                add(name, notebook.name, known.name, **columns)
+
+
+def cells_of(notebook: object) -> Iterator[tuple[str, str, dict]]:
+    """List the cells that a gradebook knows of a notebook: kind, name, other columns."""
+    for kind, columns in CELLS.items():
+        for cell in getattr(notebook, f"{kind}_cells"):
+            yield kind, cell.name, {column: getattr(cell, column) for column in columns}

@@ -63,6 +63,7 @@ class SandboxedExecute(Execute):
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs["kernel_manager_class"] = SandboxKernelManager
+        kwargs.setdefault("shutdown_kernel", "immediate")  # there is nothing to save in it
         super().__init__(*args, **kwargs)
 
     def preprocess(self, nb: Any, resources: Any, km: Any = None) -> tuple[Any, Any]:

@@ -13,14 +13,17 @@ import copy
 import itertools
 import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
+from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase, LocalProvisioner
 
@@ -229,8 +232,31 @@ class UnsandboxedProvisioner(LocalProvisioner):
         return await super().pre_launch(**kwargs)
 
 
+class ReadyClient(AsyncKernelClient):
+    """A client that is ready as soon as the kernel is.
+
+    jupyter_client's own then waits a fifth of a second for further messages, only to drop them;
+    nbclient tells by their parent which messages are a cell's.
+    """
+
+    async def wait_for_ready(self, timeout: float | None = None) -> None:
+        """Wait until the kernel answers and its output arrives; raise RuntimeError if it dies."""
+        deadline = time.monotonic() + (timeout or 60)
+        while time.monotonic() < deadline:
+            self.kernel_info()
+            with contextlib.suppress(queue.Empty):
+                await self.get_shell_msg(timeout=1)
+                await self.get_iopub_msg(timeout=0.2)  # else its output is not connected yet
+                return
+            if not await self.is_alive():
+                raise RuntimeError("The kernel died while it started.")
+        raise RuntimeError("The kernel did not start in time.")
+
+
 class SandboxKernelManager(AsyncKernelManager):
     """Starts every kernel in the sandbox, whatever the notebook's kernelspec says."""
+
+    client_factory = ReadyClient
 
     @property
     def kernel_spec(self) -> Any:

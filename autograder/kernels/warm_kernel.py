@@ -16,6 +16,7 @@ this process or what an earlier kernel left; when it ends, the system ends all t
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import resource
@@ -32,6 +33,24 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 LAST_CAPABILITY = 63
+
+# The packages of the course, then what a kernel would otherwise import while it starts.
+WARM_MODULES = (
+    "numpy",
+    "torch",
+    "matplotlib.pyplot",
+    "matplotlib_inline.backend_inline",
+    "attention_course.checking",
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "ipykernel.debugger",
+    "IPython.extensions.storemagic",
+    "IPython.core.completerlib",
+    "IPython.core.debugger",
+    "IPython.core.oinspect",
+    "sqlite3",
+    "tornado.platform.asyncio",
+)
 
 TMPFS_SIZE = "64m"
 # Places inside the sandbox; `autograder.kernels.sandbox` makes them.
@@ -158,17 +177,9 @@ def say(**message: object) -> None:
 
 def import_what_notebooks_need() -> None:
     """Import the slow packages once; every kernel inherits them."""
-    import ipykernel.ipkernel
-    import ipykernel.kernelapp
-    import matplotlib.pyplot
-    import matplotlib_inline.backend_inline
-    import numpy
-    import torch
-
-    import attention_course.checking
-
-    torch.set_num_threads(1)
-    del ipykernel, matplotlib, matplotlib_inline, numpy, attention_course
+    for name in WARM_MODULES:
+        importlib.import_module(name)
+    sys.modules["torch"].set_num_threads(1)
 
 
 def main() -> None:

@@ -134,7 +134,8 @@ def test_every_forbidden_act_fails_inside(world, mode, tmp_path, monkeypatch):
             if name != "start 400 processes"
         }
     )
-    texts = run(tmp_path, PREAMBLE + assignments(world), *map(attempt, acts.values()))[1:]
+    cells = [PREAMBLE + assignments(world), *map(attempt, acts.values())]
+    texts = run(tmp_path, *cells, timeout=120)[1:]
     pairs = list(zip(acts, texts, strict=True))
     succeeded = [name for name, text in pairs if text.endswith("done")]
     unclear = [name for name, text in pairs if not text.endswith(("done", "no"))]

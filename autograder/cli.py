@@ -1,4 +1,5 @@
-"""The command line: `autograder list`, `try`, `build`, `audit`, `grade`, `demo`."""
+"""The command line: `autograder list`, `try`, `build`, `audit`, `grade`, `late`, `export`,
+`report`, `demo`."""
 
 from __future__ import annotations
 
@@ -115,6 +116,40 @@ def _add_grade(commands: argparse._SubParsersAction) -> None:
     command.set_defaults(run=run_grade)
 
 
+def run_reporting(arguments: argparse.Namespace) -> int:
+    """Export marks, write a report or apply the late policy; exit 2 if there is nothing to do."""
+    from autograder.reporting.commands import run
+
+    return run(arguments)
+
+
+def _add_reporting(commands: argparse._SubParsersAction) -> None:
+    helps = {
+        "export": "write marks.csv, canvas.csv and moodle.csv",
+        "report": "write a page on how the class did",
+        "late": "work the late penalties out again, without running anything",
+    }
+    made = {name: commands.add_parser(name, help=text) for name, text in helps.items()}
+    for name, command in made.items():
+        command.add_argument("assignment")
+        command.add_argument(
+            "--course-dir", default=".", help="the course's folder (default: here)"
+        )
+        command.set_defaults(run=run_reporting, command=name)
+    export = made["export"]
+    export.add_argument("--to", metavar="FOLDER", default="export", help="default: export/")
+    export.add_argument(
+        "--answers", metavar="FOLDER", help="write students' code too, for JPlag or Dolos"
+    )
+    export.add_argument(
+        "--column", default="", help="the marks' name in the LMS (default: the assignment's)"
+    )
+    export.add_argument(
+        "--partial", action="store_true", help="count answers that wait for a mark as 0"
+    )
+    made["report"].add_argument("--to", metavar="FILE", help="default: ASSIGNMENT-report.html")
+
+
 def parser() -> argparse.ArgumentParser:
     """Describe the command line."""
     top = argparse.ArgumentParser(prog="autograder", description=__doc__)
@@ -139,6 +174,8 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=run_audit)
 
     _add_grade(commands)
+
+    _add_reporting(commands)
 
     command = commands.add_parser("demo", help="grade a bundled class of submissions")
     command.add_argument("--folder", default="build/demo")

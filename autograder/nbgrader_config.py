@@ -41,6 +41,7 @@ c.Autograde.autograde_preprocessors = [
     "autograder.grading.sanitise.Sanitise",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
+c.AssignLatePenalties.plugin_class = "autograder.late_policy.LatePolicyPlugin"
 c.Execute.timeout = 30  # seconds for one cell; experiments are not run in grading
 c.ExecutePreprocessor.store_widget_state = False
 

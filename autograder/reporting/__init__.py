@@ -1,0 +1,1 @@
+"""What an instructor takes away from a graded assignment: tables, answers, a report."""

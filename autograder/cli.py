@@ -76,13 +76,13 @@ def run_demo(arguments: argparse.Namespace) -> int:
 
 def run_grade(arguments: argparse.Namespace) -> int:
     """Grade a class; exit 1 if a submission could not be graded, 2 if nothing could be."""
-    from autograder.classrun.command import Options, cores, main
+    from autograder.classrun.command import Options, main
 
     return main(
         Options(
             arguments.assignment,
             Path(arguments.course_dir),
-            arguments.workers or cores(),
+            arguments.workers,
             arguments.scheduler,
             arguments.students,
             arguments.dry_run,

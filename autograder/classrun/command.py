@@ -35,7 +35,7 @@ class Options:
 
     assignment: str
     course_dir: Path
-    workers: int
+    workers: int | None = None  # None: as many as there are cores or threads of the cluster
     scheduler: str | None = None
     students: str = "*"
     dry_run: bool = False
@@ -118,26 +118,24 @@ def grade(options: Options) -> int:
     folders = course.submissions(options.students)
     with course.open_gradebook() as gradebook:
         secret = course.secret(make=not options.dry_run)
-        shared = course.shared(gradebook, secret)
-        key = assignment_key(shared, course.cells(gradebook))
+        key = assignment_key(course, course.cells(gradebook), secret)
         keys = {student: submission_key(folder, key) for student, folder in folders.items()}
         run = Run(course, gradebook, Record.open(course.root, course.name), keys)
-        todo: deque = deque()
-        for student, folder in folders.items():
-            known = None if options.force or options.dry_run else run.unchanged(student)
-            if known:
-                run.statuses[student] = known
-            else:
-                todo.append(functools.partial(course.job, student, folder, shared))
-        if len(todo) < len(folders):
-            print(f"{len(folders) - len(todo)} of {len(folders)} submissions are unchanged.")
+        if not (options.force or options.dry_run):
+            known = {student: run.unchanged(student) for student in folders}
+            run.statuses = {student: status for student, status in known.items() if status}
+        if run.statuses:
+            print(f"{len(run.statuses)} of {len(folders)} submissions are unchanged.")
+        left = [student for student in folders if student not in run.statuses]
         interrupted = False
-        if todo:
-            try:
-                _run_all(run, todo, options)
-            except KeyboardInterrupt:
-                interrupted = True
-                print("\nInterrupted. What is done is saved; the same command goes on from there.")
+        try:
+            if left:
+                shared = course.shared(gradebook, secret)
+                makers = [functools.partial(course.job, s, folders[s], shared) for s in left]
+                _run_all(run, deque(makers), options)
+        except KeyboardInterrupt:
+            interrupted = True
+            print("\nInterrupted. What is done is saved; the same command goes on from there.")
         return _conclude(run, folders, options.dry_run, interrupted)
 
 
@@ -145,11 +143,12 @@ def _run_all(run: Run, todo: deque, options: Options) -> None:
     """Grade what is to be done."""
     progress = Progress(len(todo))
     with tempfile.TemporaryDirectory(prefix="workers-") as scratch:
-        workers = min(options.workers, len(todo))
         if options.scheduler:
+            workers = options.workers or 1
             connection = remote_client(options.scheduler)
         else:
             use_sandbox()
+            workers = min(options.workers or _cores(), len(todo))
             connection = local_client(workers, Path(scratch))
         with connection as client:
             for job, outcome in run_jobs(client, todo, workers):
@@ -198,6 +197,6 @@ def main(options: Options) -> int:
         return 2
 
 
-def cores() -> int:
+def _cores() -> int:
     """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -59,14 +59,16 @@ class Course:
         self.config, self.directory = load_config(root.resolve())
         self.directory.assignment_id = assignment
         self.root, self.name = Path(self.directory.root), assignment
-        self._source = self.folder(self.directory.source_directory, ".")
-        if not assignment or not any(self._source.glob("*.ipynb")):
-            known = sorted({path.parent.name for path in self._source.parent.glob("*/*.ipynb")})
+        self.config.CourseDirectory.root = str(self.root)  # plugins look for it here
+        source = self.folder(self.directory.source_directory, ".")
+        if not assignment or not any(source.glob("*.ipynb")):
+            known = sorted({path.parent.name for path in source.parent.glob("*/*.ipynb")})
             raise CannotGrade(
-                f"There is no assignment {assignment!r} in {self._source.parent}; "
+                f"There is no assignment {assignment!r} in {source.parent}; "
                 f"there is: {', '.join(known) or 'nothing'}."
             )
         self.sources = read_sources(self.directory, assignment)
+        self.source_files = read_files(source)
 
     def folder(self, step: str, student: str) -> Path:
         """Return the folder of a student's files at one of nbgrader's steps."""
@@ -125,7 +127,7 @@ class Course:
             copy_cells(gradebook.find_assignment(self.name), path, self.directory.course_id)
             template = path.read_bytes()
         config = copy.deepcopy(self.config)
-        return Assignment(self.name, config, read_files(self._source), template, secret)
+        return Assignment(self.name, config, self.source_files, template, secret)
 
     def job(self, student: str, folder: Path, assignment: Assignment) -> Job:
         """Make the clean copy of a submission and the job that grades it."""

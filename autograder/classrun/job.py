@@ -11,6 +11,7 @@ import datetime
 import logging
 import tempfile
 import threading
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
 from autograder.grading.hidden import SECRET_FILE
@@ -28,6 +30,8 @@ from autograder.masters import grade_id
 
 GRAVEST_FIRST = ("could not run", "timed out", "repaired", "graded")
 MEMORY = Path("/dev/shm")  # commits to a gradebook in here cost nothing
+# nbgrader's own use of its database library warns dozens of times for each submission.
+warnings.filterwarnings("ignore", category=SAWarning)
 _one_at_a_time = threading.Lock()  # nbgrader changes the working folder of its process
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attention_course
 import autograder
-from autograder.classrun.job import Assignment
+from autograder.classrun.course import Course
 from autograder.exercises import chapters
 from autograder.grading.status import Status
 
@@ -46,14 +46,16 @@ def _code(assignment: str) -> Iterator[bytes]:
         yield path.read_bytes()
 
 
-def assignment_key(assignment: Assignment, cells: bytes) -> str:
+def assignment_key(course: Course, cells: bytes, secret: bytes) -> str:
     """Hash all that marks depend on but the submission; `cells`: what the gradebook knows."""
     versions = sorted(f"{d.name}=={d.version}" for d in importlib.metadata.distributions())
-    config = json.dumps(assignment.config, sort_keys=True, default=_name)
+    settings = {name: dict(part) for name, part in course.config.items()}
+    settings["CourseDirectory"].pop("root", None)  # a course may move
+    config = json.dumps(settings, sort_keys=True, default=_name)
     parts = [sys.version, *versions, config]
-    files = [part for name, c in sorted(assignment.source.items()) for part in (name.encode(), c)]
-    code = _code(assignment.name) if assignment.name in chapters() else ()
-    return _digest([*(part.encode() for part in parts), *files, cells, assignment.secret, *code])
+    files = [part for name, c in sorted(course.source_files.items()) for part in (name.encode(), c)]
+    code = _code(course.name) if course.name in chapters() else ()
+    return _digest([*(part.encode() for part in parts), *files, cells, secret, *code])
 
 
 def submission_key(folder: Path, shared: str) -> str:

@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test demo audit notebooks lint image clean browser-tools
+.PHONY: bench help setup lab test demo audit notebooks lint image clean browser-tools
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ notebooks: $(READY) ## rebuild every built file from the masters
 lint: $(READY) ## check style (ruff)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+bench: $(READY) ## compare grading with stock nbgrader, as ratios (build/bench.json)
+	$(BIN)/python benchmarks/bench_grading.py $(ARGS)
 
 image: ## build the student image and check it (podman or docker)
 	bash containers/smoke_image.sh $(ARGS)

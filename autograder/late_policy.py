@@ -141,15 +141,16 @@ class LatePolicyPlugin(BasePlugin):
         self, student_id: str, score: float, total_seconds_late: float
     ) -> float | None:
         """Return the penalty in points; None where there is no policy."""
-        preprocessor = self.parent  # AssignLatePenalties; above it exporter and converter
+        root = self.config.CourseDirectory.get("root", ".")  # nbgrader's default: here
         try:
-            policy = read_policy(Path(preprocessor.parent.parent.coursedir.root))
+            policy = read_policy(Path(root))
         except LatePolicyError as error:
             self.log.error("No late penalty. %s", error)
             return None
         if policy is None:
             return None
-        return policy.penalty(student_id, preprocessor.assignment_id, score, total_seconds_late)
+        assignment = self.parent.assignment_id  # nbgrader does not tell it in any other way
+        return policy.penalty(student_id, assignment, score, total_seconds_late)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 import shutil
 from datetime import datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 from nbgrader.api import Gradebook
-from traitlets.config import Configurable
+from nbgrader.preprocessors import AssignLatePenalties
+from traitlets.config import Config
 
 from autograder.build import put_tools_on_path
 from autograder.late_policy import (
@@ -114,12 +114,14 @@ def test_no_file_is_no_policy(tmp_path):
 
 
 def plugin(root):
-    """The plugin below preprocessor, exporter and converter, as nbgrader builds it."""
-    converter = Configurable()
-    converter.coursedir = SimpleNamespace(root=str(root))
-    preprocessor = Configurable(parent=Configurable(parent=converter))
-    preprocessor.assignment_id = "02_attention"
-    return LatePolicyPlugin(parent=preprocessor)
+    """The plugin as nbgrader's preprocessor makes it."""
+    config = Config()
+    config.CourseDirectory.root = str(root)
+    preprocessor = AssignLatePenalties(config=config)
+    preprocessor.plugin_class = LatePolicyPlugin
+    preprocessor.assignment_id = NAME
+    preprocessor.init_plugin()
+    return preprocessor.plugin_inst
 
 
 def test_nbgraders_plugin_applies_the_policy(tmp_path):

@@ -110,7 +110,8 @@ def graded(tmp_path_factory):
                 book.find_grade(name, NAME, NAME, student) for name in ("check-softmax", "why")
             )
             check.auto_score, why.manual_score = points, written
-            check.needs_manual_grade, why.needs_manual_grade = points is None, written is None
+            check.needs_manual_grade = points is None
+            why.needs_manual_grade = written is None or student == "ben"  # graded again since
         (folder / "submitted" / "fay" / NAME).mkdir(parents=True)
         book.db.commit()
     return folder
@@ -291,6 +292,7 @@ def test_the_report_says_what_to_teach(root, tmp_path):
     assert "<script" not in page
     looks = {group.about[0]: group.students for group in need_a_look(table_of(root))}
     assert looks["Waits for a mark: why."] == ("=cem",)
+    assert looks["Graded again after it was marked by hand: why."] == ("ben",)
     assert looks["The submission: could not run."] == ("dora",)
     assert looks["The submission: not graded."] == ("fay",)
 

@@ -334,13 +334,16 @@ def write(notebook, path):
     nbformat.write(notebook, path)
 
 
-def formgrader_page(notebook, folder):
+def formgrader_page(course, notebook, folder):
     """Render a graded notebook as formgrader's handler does."""
     from nbconvert.exporters import HTMLExporter
+    from nbgrader.apps import NbGrader
     from nbgrader.server_extensions.formgrader import handlers
-    from traitlets.config import Config
 
-    config = Config()
+    app = NbGrader()
+    with contextlib.chdir(course):
+        app.initialize([])
+    config = app.config
     config.HTMLExporter.template_name = "formgrade"
     config.HTMLExporter.extra_template_basedirs = [handlers.template_path]
     (folder / "formgrader").mkdir()
@@ -399,7 +402,7 @@ def test_no_attack_runs_in_formgrader_or_feedback(tmp_path, browser):
     feedback, graded = course_of_attacks(tmp_path / "course", protected=True)
     folder = tmp_path / "page"
     folder.mkdir()
-    for path in (feedback, formgrader_page(graded, folder)):
+    for path in (feedback, formgrader_page(tmp_path / "course", graded, folder)):
         ran, text, _ = opened(browser, path)
         assert ran == set(), f"{path.name}: {ran}"
         assert "Because" in text
@@ -414,7 +417,7 @@ def test_the_same_attacks_run_without_the_preprocessor(tmp_path, browser):
     feedback, graded = course_of_attacks(tmp_path / "course", protected=False)
     folder = tmp_path / "page"
     folder.mkdir()
-    for path in (feedback, formgrader_page(graded, folder)):
+    for path in (feedback, formgrader_page(tmp_path / "course", graded, folder)):
         ran, _, _ = opened(browser, path)
         assert len(ran) >= 25, f"{path.name}: {sorted(ran)}"
         assert "0" in ran  # the one in the written answer

@@ -27,7 +27,10 @@ LONGEST_TIME = 86_400  # seconds; times come from the student's kernel and may b
 
 @dataclass(frozen=True)
 class Mark:
-    """One graded cell of one student. `points` is None while there is no mark."""
+    """One graded cell of one student. `points` is None while there is no mark.
+
+    `recheck`: a mark was given by hand and the submission was graded again since.
+    """
 
     exercise: str
     points: float | None
@@ -37,6 +40,7 @@ class Mark:
     misconception: str = ""
     message: str = ""
     seconds: float | None = None
+    recheck: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,7 @@ def _mark(grade: Grade, cells: dict[str, NotebookNode]) -> Mark:
         written,
         **({} if written else _verdict(cell)),
         seconds=round(sum(known), 3) if known and not written else None,
+        recheck=bool(grade.needs_manual_grade and grade.manual_score is not None),
     )
 
 

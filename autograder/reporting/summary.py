@@ -149,6 +149,9 @@ def _reasons(student: Student) -> Iterable[str]:
     waiting = [mark.exercise for mark in student.marks if mark.points is None]
     if waiting and student.status.word != "could not run":
         yield f"Waits for a mark: {', '.join(waiting)}."
+    again = [mark.exercise for mark in student.marks if mark.recheck]
+    if again:
+        yield f"Graded again after it was marked by hand: {', '.join(again)}."
     checks = [mark for mark in student.marks if not mark.written]
     tried = [mark for mark in checks if mark.verdict not in ("", "not attempted")]
     if tried and not any(mark.points for mark in checks):

@@ -153,6 +153,12 @@ def test_marks_verdicts_and_statuses_are_collected(root):
     assert students["fay"].status.word == "not graded"
 
 
+def test_a_damaged_graded_notebook_is_said_and_stops_nothing(root):
+    (root / "autograded" / "ada" / NAME / f"{NAME}.ipynb").write_text("{")
+    (ada,) = (student for student in table_of(root).students if student.id == "ada")
+    assert ada.status.word == "not graded"
+
+
 @pytest.mark.parametrize(
     "times",
     [{}, {"iopub.execute_input": 7, "shell.execute_reply": "x"}, "x", None, []],

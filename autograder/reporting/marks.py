@@ -21,6 +21,7 @@ from autograder.masters import CHECK_PREFIX, grade_id
 GRAVEST_LAST = ("graded", "repaired", "timed out", "could not run")
 NOT_SUBMITTED = Status("not submitted")
 NOT_GRADED = Status("not graded", ("There is a submission, and no graded notebook.",))
+SEEN = "What was seen"  # the label of that line in a verdict's panel
 LONGEST_MESSAGE = 300
 LONGEST_TIME = 86_400  # seconds; times come from the student's kernel and may be anything
 
@@ -110,8 +111,9 @@ def cell_seconds(cell: NotebookNode | None) -> float | None:
 
 def first_difference(panel: str) -> str:
     """Return in one line what a verdict's panel says was seen."""
-    soup = BeautifulSoup(panel, "html.parser")
-    label = soup.find("th", string="What was seen")
+    if SEEN not in panel:
+        return ""
+    label = BeautifulSoup(panel, "html.parser").find("th", string=SEEN)
     if label is None:
         return ""
     text = " ".join(label.find_next("td").get_text(" ").split())
@@ -159,6 +161,14 @@ def _order(course: CourseDirectory, assignment: str) -> dict[str, int]:
     return {name: place for place, name in enumerate(names) if name}
 
 
+def _read_graded(path: Path) -> NotebookNode | None:
+    """Read a graded notebook, None if there is none; validating it would take most of the time."""
+    try:
+        return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
 def read_table(course: CourseDirectory, gradebook: Gradebook, assignment: str) -> Table:
     """Collect everything that is known of an assignment, students without submission included."""
     order = _order(course, assignment)
@@ -186,8 +196,7 @@ def read_table(course: CourseDirectory, gradebook: Gradebook, assignment: str) -
         statuses, marks = [], []
         folder = Path(course.format_path(course.autograded_directory, name, assignment))
         for notebook in submission.notebooks:
-            path = folder / f"{notebook.name}.ipynb"
-            graded = nbformat.read(path, 4) if path.is_file() else None
+            graded = _read_graded(folder / f"{notebook.name}.ipynb")
             statuses.append(read_status(graded) if graded is not None else NOT_GRADED)
             by_id = {grade_id(cell): cell for cell in graded.cells} if graded else {}
             grades = sorted(notebook.grades, key=lambda grade: place(grade.name))

@@ -266,3 +266,31 @@ def test_old_worksheets_with_anything_for_cells(submission, cells):
     text = V3.replace(json.dumps([OLD_CELL]), cells)
     (submission / "01.ipynb").write_text(text)
     assert run(submission)[1].cells == []
+
+
+def test_web_pages_stay_behind(submission):
+    (submission / "01.ipynb").write_text(GOOD)
+    for name in ("x.html", "y.SVG", "z.js", "data.csv"):
+        (submission / name).write_text("<script>alert(1)</script>")
+    notes, _, target = run(submission)
+    assert {path.name for path in target.iterdir()} == {"01.ipynb", "data.csv"}
+    assert len(notes.repairs) == 3
+
+
+def test_pasted_pictures_come_along_and_nothing_else(submission):
+    document = json.loads(GOOD)
+    document["cells"].append(
+        {
+            "cell_type": "markdown",
+            "metadata": {},
+            "source": "![x](attachment:a.png)",
+            "attachments": {
+                "a.png": {"image/png": "aGk="},
+                "b.svg": {"image/svg+xml": "<svg onload=alert(1)>"},
+                "c.png": {"image/png": "x" * 5_000_000},
+                "d.png": ["aGk="],
+            },
+        }
+    )
+    (submission / "01.ipynb").write_text(json.dumps(document))
+    assert run(submission)[1].cells[-1].attachments == {"a.png": {"image/png": "aGk="}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from autograder.grading.sanitise import safe_markdown
 from autograder.grading.verdicts import METADATA_KEY
 from autograder.masters import grade_id
 
@@ -81,7 +81,8 @@ class StatusNote(Preprocessor):
         """Insert the note as the first cell."""
         status = read_status(nb)
         if status.word != "graded":
-            lines = "\n".join(f"- {html.escape(note)}" for note in status.notes)
+            lines = "\n".join(f"- {note}" for note in status.notes)
             text = f"**About your submission: {status.word}.**\n\n{lines}"
-            nb.cells.insert(0, nbformat.v4.new_markdown_cell(text))
+            # The notes name files of the student's: those names are not to be trusted.
+            nb.cells.insert(0, nbformat.v4.new_markdown_cell(safe_markdown(text)))
         return nb, resources

@@ -112,6 +112,12 @@ def verdict_output(verdict: Verdict, failed_case: Case | None) -> NotebookNode:
             "text/plain": f"{float(verdict.points)}",
             "text/html": panel.as_html(verdict, inputs, with_points=True),
         },
-        metadata={METADATA_KEY: {"status": verdict.status, "misconception": verdict.misconception}},
+        metadata={
+            METADATA_KEY: {
+                "status": verdict.status,
+                "misconception": verdict.misconception,
+                "message": verdict.difference.sentence if verdict.difference else "",
+            }
+        },
         execution_count=1,
     )

@@ -25,6 +25,12 @@ from autograder.masters import KERNELSPEC
 
 LARGEST_NOTEBOOK = 60 * 2**20  # bytes
 LARGEST_FILE = 20 * 2**20  # bytes of any other file; larger ones stay behind
+# Formgrader serves what lies beside a notebook from the instructor's own Jupyter: no scripts then.
+WEB_PAGES = {
+    ".html", ".htm", ".xhtml", ".shtml", ".mht", ".mhtml",
+    ".svg", ".xml", ".xsl", ".js", ".mjs", ".pdf",
+}  # fmt: skip
+LARGEST_PICTURE = 2 * 2**20  # characters of a picture pasted into a text cell
 DEEPEST = 10  # folders below a submission's folder
 TIMESTAMP = "timestamp.txt"
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.MULTILINE)
@@ -83,6 +89,18 @@ def _grade_id(cell: dict[str, Any]) -> dict[str, Any]:
     return {"nbgrader": {"grade_id": clean_text(name)}} if isinstance(name, str) else {}
 
 
+def _pictures(cell: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Keep pictures that were pasted into a text cell, up to a size."""
+    attachments = cell.get("attachments")
+    kept = {}
+    for name, versions in attachments.items() if isinstance(attachments, dict) else ():
+        for kind in ("image/png", "image/jpeg"):
+            data = versions.get(kind) if isinstance(versions, dict) else None
+            if isinstance(data, str) and data.isascii() and len(data) <= LARGEST_PICTURE:
+                kept[clean_text(str(name))] = {kind: data}
+    return kept
+
+
 def _plain_cell(cell: Any) -> dict[str, Any] | None:
     """Keep what grading needs of a cell; None for what is no cell at all."""
     if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
@@ -95,6 +113,8 @@ def _plain_cell(cell: Any) -> dict[str, Any] | None:
         "source": clean_text(source) if isinstance(source, str) else "",
         "metadata": _grade_id(cell),
     }
+    if cell["cell_type"] == "markdown" and (pictures := _pictures(cell)):
+        kept["attachments"] = pictures
     name = cell.get("id")
     if isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         kept["id"] = name
@@ -183,6 +203,8 @@ def _why_left_out(path: Path) -> str:
         return "has the name of a notebook" if path.suffix == ".ipynb" else ""
     if not path.is_file():
         return "is not a plain file"
+    if path.suffix.lower() in WEB_PAGES:
+        return "is a web page"
     if path.stat().st_size > LARGEST_FILE:
         return f"is larger than {LARGEST_FILE // 2**20} MB"
     return ""

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import nbformat
 from nbgrader.api import Assignment as AssignmentRow
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Base, Gradebook, MissingEntry
 from nbgrader.apps import AutogradeApp
 from nbgrader.coursedir import CourseDirectory
+from sqlalchemy import create_engine
 from traitlets.config import Config
 
-from autograder.classrun.job import Assignment, Job, read_files, write_files
+from autograder.classrun.job import Assignment, Job, memory, read_files, write_files
 from autograder.grading.hidden import SECRET_FILE, course_secret
 from autograder.grading.verdicts import METADATA_KEY
 from autograder.intake.exporter import read_sources
@@ -122,7 +123,7 @@ class Course:
 
     def shared(self, gradebook: Gradebook, secret: bytes) -> Assignment:
         """Collect what all jobs need."""
-        with tempfile.TemporaryDirectory(prefix="template-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="template-", dir=memory()) as scratch:
             path = Path(scratch, "gradebook.db")
             copy_cells(gradebook.find_assignment(self.name), path, self.directory.course_id)
             template = path.read_bytes()
@@ -165,7 +166,11 @@ class Course:
 
 def copy_cells(known: AssignmentRow, path: Path, course_id: str) -> None:
     """Make a gradebook that has an assignment's cells as `known` has them, and nothing else."""
-    with Gradebook(f"{SQLITE}{path}", course_id) as gradebook:
+    url = f"{SQLITE}{path}"
+    engine = create_engine(url)
+    Base.metadata.create_all(engine)  # where there are tables, nbgrader starts no `alembic`
+    engine.dispose()
+    with Gradebook(url, course_id) as gradebook:
         gradebook.add_assignment(known.name)
         for notebook in known.notebooks:
             gradebook.add_notebook(notebook.name, known.name, kernelspec=notebook.kernelspec)

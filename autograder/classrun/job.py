@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import datetime
 import logging
+import os
 import tempfile
 import threading
 import warnings
@@ -29,7 +30,7 @@ from autograder.grading.status import Status, read_status
 from autograder.masters import grade_id
 
 GRAVEST_FIRST = ("could not run", "timed out", "repaired", "graded")
-MEMORY = Path("/dev/shm")  # commits to a gradebook in here cost nothing
+MEMORY = "/dev/shm"
 # nbgrader's own use of its database library warns dozens of times for each submission.
 warnings.filterwarnings("ignore", category=SAWarning)
 _one_at_a_time = threading.Lock()  # nbgrader changes the working folder of its process
@@ -69,6 +70,11 @@ class Result:
     def notebooks(self) -> dict[str, NotebookNode]:
         """Read the autograded notebooks by name."""
         return read_notebooks(self.files)
+
+
+def memory() -> str | None:
+    """Name a folder in memory, where committing to a gradebook costs nothing, or None."""
+    return MEMORY if os.access(MEMORY, os.W_OK) else None
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -173,11 +179,10 @@ def _scratch_folder() -> str | None:
 def grade_submission(job: Job) -> Result:
     """Grade one submission with nbgrader's own converter."""
     assignment = job.assignment
-    memory = MEMORY if MEMORY.is_dir() else None
     with (
         _one_at_a_time,
         tempfile.TemporaryDirectory(prefix="job-", dir=_scratch_folder()) as folder,
-        tempfile.NamedTemporaryFile(prefix="gradebook-", dir=memory) as gradebook,
+        tempfile.NamedTemporaryFile(prefix="gradebook-", dir=memory()) as gradebook,
     ):
         root = Path(folder).resolve()
         gradebook.write(assignment.gradebook)

@@ -40,7 +40,7 @@ def local_client(workers: int, scratch: Path) -> Iterator[Client]:
             n_workers=workers,
             threads_per_worker=1,
             security=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             local_directory=str(scratch),
             memory_limit=None,
             silence_logs=logging.CRITICAL,
@@ -83,7 +83,7 @@ def run_jobs(
     waits in a worker would share the blame when that worker dies. `todo` may grow meanwhile.
     """
     running: dict[Future, Job] = {}
-    finished = as_completed()
+    finished = as_completed(loop=client.loop)
 
     def fill() -> None:
         while todo and len(running) < max(at_least, _threads(client)):

@@ -77,7 +77,7 @@ class Row:
 
 def table(rows: Sequence[Row]) -> str:
     """Lay out the final table."""
-    width = max(len(row.student) for row in rows)
+    width = max(len("student"), *(len(row.student) for row in rows))
     lines = [f"{'student':<{width}}  {'points':>11}  status"]
     for row in rows:
         points = "-" if row.points is None else f"{row.points:g} of {row.out_of:g}"

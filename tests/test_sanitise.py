@@ -156,7 +156,10 @@ def test_outputs_keep_text_and_lose_the_rest():
 
 def test_long_outputs_are_bounded():
     long = "<b>" + "x" * 2 * sanitise.LONGEST_OUTPUT
-    made = safe_output(new_output("display_data", data={"text/plain": long, "text/html": long}))
+    output = new_output("display_data", data={"text/plain": long, "text/html": long})
+    notebook = new_notebook(cells=[new_code_cell(outputs=[output])])
+    make_safe(notebook, new_notebook(), "02_attention")
+    (made,) = notebook.cells[0].outputs
     assert list(made.data) == ["text/plain"]
     assert len(made.data["text/plain"]) < 1.1 * sanitise.LONGEST_OUTPUT
     assert len(safe_output(new_output("stream", text=long)).text) < 1.1 * sanitise.LONGEST_OUTPUT
@@ -195,6 +198,21 @@ def test_the_courses_own_cells_and_verdicts_stay_as_they_are(monkeypatch):
     notebook = new_notebook(cells=[verdict_cell(verdict)])
     make_safe(notebook, source, "another")
     assert "style" not in notebook.cells[0].outputs[0].data["text/html"]
+
+
+def test_only_so_much_is_cleaned_and_the_rest_is_plain_text(monkeypatch):
+    """Cleaning is done outside the sandbox: nobody may keep it busy for hours."""
+    monkeypatch.setattr(sanitise, "MOST_CLEANED", {"html": 50, "markdown": 50})
+    table = new_output("display_data", data={"text/html": "<b>x</b>" * 4, "text/plain": "x"})
+    cells = [new_code_cell(outputs=[table]), new_code_cell(outputs=[table])]
+    cells += [new_markdown_cell("**bold** <i> $x$ " * 2) for _ in range(2)]
+    notebook = nbformat.from_dict(new_notebook(cells=cells))
+    make_safe(notebook, new_notebook(), "02_attention")
+    first, second, rich, plain = notebook.cells
+    assert "text/html" in first.outputs[0].data
+    assert list(second.outputs[0].data) == ["text/plain"]
+    assert "<strong>bold" in rich.source
+    assert "<pre>**bold** &lt;i&gt; &#36;x&#36;" in plain.source
 
 
 def test_the_whole_notebook_is_bounded(monkeypatch):

@@ -35,6 +35,9 @@ LONGEST_OUTPUT = 20_000  # characters of one output
 LARGEST_IMAGE = 2_000_000  # characters of one picture, in base64
 MOST_PIXELS = 25_000_000
 LARGEST_NOTEBOOK = 10_000_000  # characters of all that is shown
+# Characters of one notebook that are cleaned as what they are; the rest is shown as plain text.
+# Cleaning takes up to 5 s for a text made to be slow, and this is not inside the sandbox.
+MOST_CLEANED = {"html": 100_000, "markdown": 200_000}
 
 TAGS = frozenset(
     (
@@ -193,7 +196,7 @@ def safe_output(output: NotebookNode) -> NotebookNode:
             data[name] = picture
     for name, make_safe in (("text/plain", str), ("text/html", safe_html)):
         value = given.get(name)
-        if isinstance(value, str) and (name == "text/plain" or len(value) <= LONGEST_OUTPUT):
+        if isinstance(value, str):
             data[name] = make_safe(cut(value, LONGEST_OUTPUT))
     if not data:
         data["text/plain"] = "(An output is left out: it is no text and no picture of a fair size.)"
@@ -206,32 +209,60 @@ def size(cell: NotebookNode) -> int:
     return len(cell.source) + sum(len(str(output)) for output in cell.get("outputs", []))
 
 
+class Budget:
+    """What is left of MOST_CLEANED for one notebook."""
+
+    def __init__(self) -> None:
+        self.left = dict(MOST_CLEANED)
+
+    def covers(self, kind: str, text: Any) -> bool:
+        """Tell whether there is room for a text, and take it."""
+        self.left[kind] -= len(str(text))
+        return self.left[kind] >= 0
+
+
+def plain(text: str) -> str:
+    """Show a text as it is."""
+    return f"{IGNORED}<pre>{_no_delimiters(html.escape(text))}</pre></div>".replace("\n", "&#10;")
+
+
+def _safe_code(cell: NotebookNode, budget: Budget) -> None:
+    cell.source = cut(cell.source, LONGEST_SOURCE)
+    for output in cell.outputs:
+        rich = output.get("data", {}).get("text/html")
+        if rich is not None and not (len(rich) <= LONGEST_OUTPUT and budget.covers("html", rich)):
+            del output.data["text/html"]
+    cell.outputs = [safe_output(output) for output in cell.outputs]
+
+
+def _safe_text(cell: NotebookNode, budget: Budget) -> None:
+    text, attached = cut(cell.source, LONGEST_SOURCE), cell.pop("attachments", {})
+    if cell.cell_type == "markdown" and budget.covers("markdown", text):
+        cell.source = safe_markdown(text, attached)
+    else:
+        cell.source = plain(text)
+    cell.cell_type = "markdown"
+
+
 def make_safe(notebook: NotebookNode, source: NotebookNode, chapter: str) -> None:
     """Replace in `notebook` whatever is neither of the course nor a verdict by a safe form."""
     ours = {cell.source for cell in source.cells if cell.cell_type == "markdown"}
     verdicts = {id(cell) for cell, _ in check_cells(notebook, chapter)}
-    room = LARGEST_NOTEBOOK
+    budget, room = Budget(), LARGEST_NOTEBOOK
     for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.source = cut(cell.source, LONGEST_SOURCE)
-            if id(cell) in verdicts:
-                _mark_verdict(cell)
-            else:
-                cell.outputs = [safe_output(output) for output in cell.outputs]
-        elif cell.cell_type == "raw":
-            text = html.escape(cut(cell.source, LONGEST_SOURCE))
-            cell.cell_type = "markdown"
-            cell.source = safe_html(f"<pre>{text}</pre>").replace("\n", "&#10;")
-        elif cell.source not in ours:
-            attached = cell.get("attachments", {})
-            cell.source = safe_markdown(cut(cell.source, LONGEST_SOURCE), attached)
-        if cell.cell_type == "markdown":
+        if id(cell) in verdicts:
+            _mark_verdict(cell)
+        elif cell.cell_type == "code":
+            _safe_code(cell, budget)
+        elif cell.cell_type == "raw" or cell.source not in ours:
+            _safe_text(cell, budget)
+        else:
             cell.pop("attachments", None)
-        if size(cell) > room and id(cell) not in verdicts:
-            cell.source = "(Left out: the notebook is too large to be shown in full.)"
-            if cell.cell_type == "code":
-                cell.source, cell.outputs = f"# {cell.source}", []
         room -= size(cell)
+        if room < 0 and id(cell) not in verdicts:
+            cell.source = "# (Left out: the notebook is too large to be shown in full.)"
+            if cell.cell_type == "code":
+                cell.outputs = []
     kept = {key: notebook.metadata.get(key, {}) for key in ("kernelspec", METADATA_KEY)}
     notebook.metadata = nbformat.from_dict({**kept, "language_info": {"name": "python"}})
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attention_course.comparing import Tolerance, compare
-from attention_course.recording import record_calls
 from attention_course.outcomes import Outcome, Terms
+from attention_course.recording import record_calls
 from attention_course.running import run_case
 
 TERMS = Terms(forbidden=("numpy.broadcast_shapes", "numpy.linalg.norm", "math.hypot", "no.such.f"))

@@ -17,12 +17,13 @@ from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.classrun.changes import describe, find_change
-from autograder.classrun.course import CannotGrade, Course
+from autograder.classrun.course import Course
 from autograder.classrun.job import Job, Result
 from autograder.classrun.merging import find_submission, merge
 from autograder.classrun.pool import local_client, remote_client, run_jobs
 from autograder.classrun.progress import Progress, Row, shown, table
 from autograder.classrun.record import FOLDER, Record, assignment_key, submission_key
+from autograder.course import CourseError
 from autograder.grading.status import Status
 from autograder.kernels.sandbox import SandboxUnavailable, use_sandbox
 
@@ -113,7 +114,7 @@ class Run:
 
 
 def grade(options: Options) -> int:
-    """Grade a class and say how it went; return the exit status. Raises CannotGrade."""
+    """Grade a class and say how it went; return the exit status. Raises CourseError."""
     course = Course(options.course_dir, options.assignment)
     folders = course.submissions(options.students)
     with course.open_gradebook() as gradebook:
@@ -192,7 +193,7 @@ def main(options: Options) -> int:
     """Run the command; say in one line why nothing could be graded."""
     try:
         return grade(options)
-    except (CannotGrade, SandboxUnavailable) as error:
+    except (CourseError, SandboxUnavailable) as error:
         print(f"Nothing was graded. {error}", file=sys.stderr)
         return 2
 

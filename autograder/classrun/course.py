@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import secrets
 import tempfile
@@ -12,19 +11,16 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import Assignment as AssignmentRow
 from nbgrader.api import Base, Gradebook, MissingEntry
-from nbgrader.apps import AutogradeApp
-from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import create_engine
-from traitlets.config import Config
 
 from autograder.classrun.job import Assignment, Job, memory, read_files, write_files
+from autograder.course import CourseError, read_course
 from autograder.grading.hidden import SECRET_FILE, course_secret
 from autograder.grading.verdicts import METADATA_KEY
 from autograder.intake.exporter import read_sources
 from autograder.intake.staging import TIMESTAMP, Notes, stage, submission_folders
 from autograder.masters import KERNELSPEC
 
-CONFIG = "nbgrader_config.py"
 SQLITE = "sqlite:///"
 # What a gradebook knows of an assignment's cells: the kind, and what is to be copied of each.
 CELLS = {
@@ -35,21 +31,8 @@ CELLS = {
 }
 
 
-class CannotGrade(Exception):
+class CannotGrade(CourseError):
     """The class cannot be graded at all; the message says why and what to do."""
-
-
-def load_config(root: Path) -> tuple[Config, CourseDirectory]:
-    """Read a course's nbgrader configuration as nbgrader does when it is started in there."""
-    if not (root / CONFIG).is_file():
-        raise CannotGrade(
-            f"{root} is no course folder: it has no {CONFIG}. Start in the course's folder, or "
-            "name it with --course-dir."
-        )
-    app = AutogradeApp()
-    with contextlib.chdir(root):
-        app.initialize([])
-    return app.config, app.coursedir
 
 
 class Course:
@@ -57,7 +40,7 @@ class Course:
 
     def __init__(self, root: Path, assignment: str):
         """Open the course; raise CannotGrade if there is no such assignment."""
-        self.config, self.directory = load_config(root.resolve())
+        self.config, self.directory = read_course(root.resolve())
         self.directory.assignment_id = assignment
         self.root, self.name = Path(self.directory.root), assignment
         self.config.CourseDirectory.root = str(self.root)  # plugins look for it here

@@ -9,6 +9,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 
+from autograder.course import CourseError, read_course
 from autograder.late_policy import (
     FILE_NAME,
     LatePolicyError,
@@ -17,7 +18,7 @@ from autograder.late_policy import (
     unknown_names,
 )
 from autograder.reporting.answers import export_answers
-from autograder.reporting.course import ReportingError, open_course, open_gradebook
+from autograder.reporting.course import open_gradebook
 from autograder.reporting.marks import Table, read_table
 from autograder.reporting.page import render
 from autograder.reporting.tables import changed_ids, export_tables
@@ -46,14 +47,14 @@ def _penalties(course: CourseDirectory, gradebook: Gradebook, assignment: str) -
 
 
 def _table(arguments: argparse.Namespace) -> tuple[CourseDirectory, Table]:
-    course = open_course(Path(arguments.course_dir).resolve())
+    _, course = read_course(Path(arguments.course_dir).resolve())
     with open_gradebook(course, arguments.assignment) as gradebook:
         _penalties(course, gradebook, arguments.assignment)
         return course, read_table(course, gradebook, arguments.assignment)
 
 
 def _late(arguments: argparse.Namespace) -> int:
-    course = open_course(Path(arguments.course_dir).resolve())
+    _, course = read_course(Path(arguments.course_dir).resolve())
     with open_gradebook(course, arguments.assignment) as gradebook:
         if gradebook.find_assignment(arguments.assignment).duedate is None:
             print(
@@ -61,7 +62,7 @@ def _late(arguments: argparse.Namespace) -> int:
                 f'db assignment add {arguments.assignment} --duedate "2030-01-31 23:59 UTC"'
             )
         if not _penalties(course, gradebook, arguments.assignment):
-            raise ReportingError(
+            raise CourseError(
                 f"There is no {FILE_NAME} in {course.root}. INSTRUCTORS.md shows one."
             )
     print("The late penalties in the gradebook are up to date.")
@@ -108,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run one of the commands; return 2 with a message if there is nothing to work on."""
     try:
         return COMMANDS[arguments.command](arguments)
-    except (ReportingError, LatePolicyError) as error:
+    except (CourseError, LatePolicyError) as error:
         print(error, file=sys.stderr)
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)

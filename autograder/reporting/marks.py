@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bs4 import BeautifulSoup
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Grade, Gradebook
 from nbgrader.coursedir import CourseDirectory
@@ -21,7 +20,6 @@ from autograder.masters import CHECK_PREFIX, grade_id
 GRAVEST_LAST = ("graded", "repaired", "timed out", "could not run")
 NOT_SUBMITTED = Status("not submitted")
 NOT_GRADED = Status("not graded", ("There is a submission, and no graded notebook.",))
-SEEN = "What was seen"  # the label of that line in a verdict's panel
 LONGEST_MESSAGE = 300
 LONGEST_TIME = 86_400  # seconds; times come from the student's kernel and may be anything
 
@@ -109,14 +107,8 @@ def cell_seconds(cell: NotebookNode | None) -> float | None:
         return None
 
 
-def first_difference(panel: str) -> str:
-    """Return in one line what a verdict's panel says was seen."""
-    if SEEN not in panel:
-        return ""
-    label = BeautifulSoup(panel, "html.parser").find("th", string=SEEN)
-    if label is None:
-        return ""
-    text = " ".join(label.find_next("td").get_text(" ").split())
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 
@@ -128,7 +120,7 @@ def _verdict(cell: NotebookNode | None) -> dict[str, Any]:
             return {
                 "verdict": said.get("status", ""),
                 "misconception": said.get("misconception", ""),
-                "message": first_difference(output.data.get("text/html", "")),
+                "message": _one_line(said.get("message", "")),
             }
     return {}
 

@@ -13,7 +13,7 @@ from nbgrader.api import Assignment as AssignmentRow
 from nbgrader.api import Base, Gradebook, MissingEntry
 from sqlalchemy import create_engine
 
-from autograder.classrun.job import Assignment, Job, memory, read_files, write_files
+from autograder.classrun.job import Assignment, Job, read_files, short_lived_gradebooks, write_files
 from autograder.course import CourseError, read_course
 from autograder.grading.hidden import SECRET_FILE, course_secret
 from autograder.grading.verdicts import METADATA_KEY
@@ -106,9 +106,10 @@ class Course:
 
     def shared(self, gradebook: Gradebook, secret: bytes) -> Assignment:
         """Collect what all jobs need."""
-        with tempfile.TemporaryDirectory(prefix="template-", dir=memory()) as scratch:
+        known = gradebook.find_assignment(self.name)
+        with tempfile.TemporaryDirectory(prefix="template-") as scratch, short_lived_gradebooks():
             path = Path(scratch, "gradebook.db")
-            copy_cells(gradebook.find_assignment(self.name), path, self.directory.course_id)
+            copy_cells(known, path, self.directory.course_id)
             template = path.read_bytes()
         config = copy.deepcopy(self.config)
         return Assignment(self.name, config, self.source_files, template, secret)

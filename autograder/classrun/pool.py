@@ -42,6 +42,7 @@ def local_client(workers: int, scratch: Path) -> Iterator[Client]:
             security=True,
             dashboard_address="127.0.0.1:0",
             local_directory=str(scratch),
+            env={"TMPDIR": str(scratch)},  # what a killed worker leaves goes with the run
             memory_limit=None,
             silence_logs=logging.CRITICAL,
         ) as cluster,

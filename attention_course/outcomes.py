@@ -19,7 +19,8 @@ class Terms:
     """What an exercise asks of a candidate, apart from being right.
 
     `outputs` names what it returns, in order; with more than one name a tuple. `seconds` is the
-    time limit of one case. `forbidden` lists dotted names of functions that it must do without.
+    time limit of one case. `forbidden` lists functions that it must do without, by dotted names or
+    patterns (see `recording`).
     """
 
     outputs: tuple[str, ...] = ("result",)

@@ -8,13 +8,16 @@ methods; it does not see classes (`np.broadcast`) and ufuncs.
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import inspect
+import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
+_LIBRARY = re.compile(r"[/\\](site|dist)-packages[/\\]")
 # Whoever takes the recorder away has something to hide.
 ALWAYS_FORBIDDEN = ("sys.setprofile", "sys.settrace", "threading.setprofile", "threading.settrace")
 
@@ -69,12 +72,23 @@ class Recorder:
             for builtin in self._builtins.values()
         )
 
+    def called_like(self, pattern: str) -> list[str]:
+        """List the library functions that have run and whose own name fits `pattern`.
+
+        A candidate's own functions may have any name.
+        """
+        python = {code.co_name for code in self._codes if _LIBRARY.search(code.co_filename)}
+        names = python | {builtin.__name__ for builtin in self._builtins.values()}
+        return sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
+
 
 @contextlib.contextmanager
 def record_calls(forbidden: Sequence[str]) -> Iterator[list[str]]:
     """Within the block, record calls; the list that is given holds the forbidden ones afterwards.
 
-    With nothing forbidden nothing is recorded, and code runs at full speed.
+    `forbidden` holds dotted names (`numpy.broadcast_shapes`: this very function) and patterns
+    (`*softmax*`: any library's function of such a name). With nothing forbidden nothing is
+    recorded, and code runs at full speed.
     """
     found: list[str] = []
     if not forbidden:
@@ -90,6 +104,9 @@ def record_calls(forbidden: Sequence[str]) -> Iterator[list[str]]:
         threading.setprofile(None)
         recorder.stop()
         for name in (*forbidden, *ALWAYS_FORBIDDEN):
+            if "*" in name:
+                found += recorder.called_like(name)
+                continue
             function = _find(name)
             if function is not None and recorder.called(function):
                 found.append(name)

@@ -53,9 +53,10 @@ class Exercise:
     `cases(rng)` yields `Case`s, other ones for every generator, all groups covered each time.
     `reference` is an independent implementation. Both it and every candidate are called with a
     case's inputs as keyword arguments named in `parameters`. `outputs` names what is returned;
-    with several names a tuple. `forbidden` lists dotted names of library functions that answers
-    must do without; the text of the exercise must say so. `equivalent_mutants` maps a mutant's
-    description, as `make audit` prints it, to the reason why it is not wrong.
+    with several names a tuple. `forbidden` lists library functions (dotted names, or patterns
+    such as `*softmax*`) that answers must do without; the text of the exercise must say so.
+    `equivalent_mutants` maps a mutant's description, as `make audit` prints it, to the reason why
+    it is not wrong.
     """
 
     id: str

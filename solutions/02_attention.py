@@ -169,7 +169,7 @@ for width, length in begins.items():
 # 2. The result has the same shape, and sums to 1 along `axis`.
 # 3. It is right for large scores too (thousands), also when rows differ a lot in size.
 # 4. The caller's `scores` are left unchanged.
-# 5. Write it yourself: do without the softmax of PyTorch or SciPy.
+# 5. Write it yourself: do without the softmax of any library.
 #
 # Example: `softmax(np.array([0., np.log(3.)]), axis=0)` gives `[0.25, 0.75]`.
 
@@ -517,7 +517,7 @@ check("masked_softmax", masked_softmax)
 # 4. Leading axes are the same in queries, keys and values; there may be none. Large scores must not
 #    overflow.
 # 5. Return `(output, weights)`.
-# 6. Do without PyTorch's `scaled_dot_product_attention`: you are building it.
+# 6. Do without the attention of any library: you are building it.
 #
 # Example: queries `[[0.]]`, keys `[[1.], [7.]]`, values `[[2., 4.], [4., 0.]]`: both scores are 0,
 # the weights `[[0.5, 0.5]]`, the output `[[3., 2.]]`.

@@ -66,9 +66,36 @@ def test_other_calls_are_free():
     assert run_case(candidate, {}, TERMS).forbidden_calls == ()
 
 
-def test_a_method_is_seen_too():
+def softmax(values):
+    return np.exp(values) / np.exp(values).sum()
+
+
+@pytest.mark.parametrize(
+    ("candidate", "name"),
+    [
+        (lambda torch: torch.ones(3).softmax(0), "softmax"),
+        (lambda torch: torch.special.softmax(torch.ones(3), 0), "special_softmax"),
+        (lambda torch: torch._softmax(torch.ones(3), 0, False), "_softmax"),
+        (lambda torch: torch.nn.functional.softmin(torch.ones(3), 0), "softmax"),
+        (lambda torch: torch.nn.Softmax(0)(torch.ones(3)), "softmax"),
+        (lambda torch: torch.ones(3).log_softmax(0).exp(), "log_softmax"),
+    ],
+)
+def test_a_pattern_sees_every_librarys_function_of_such_a_name(candidate, name):
     torch = pytest.importorskip("torch")
-    terms = Terms(forbidden=("torch.Tensor.softmax", "torch.nn.functional.softmax"))
+    terms = Terms(forbidden=("*softmax*",))
+    outcome = run_case(lambda: float(candidate(torch)[0]), {}, terms)
+    assert name in outcome.forbidden_calls
+
+
+def test_own_functions_may_have_any_name():
+    outcome = run_case(lambda: softmax(np.ones(3)), {}, Terms(forbidden=("*softmax*",)))
+    assert outcome.forbidden_calls == ()
+
+
+def test_one_function_can_be_forbidden_by_its_dotted_name():
+    torch = pytest.importorskip("torch")
+    terms = Terms(forbidden=("torch.Tensor.softmax",))
     assert run_case(lambda: float(torch.ones(3).softmax(0)[0]), {}, terms).forbidden_calls == (
         "torch.Tensor.softmax",
     )

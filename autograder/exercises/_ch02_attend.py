@@ -235,7 +235,7 @@ ATTENTION = Exercise(
     asks="Average the values, weighted by how well each query fits each visible key.",
     parameters=("queries", "keys", "values", "mask"),
     outputs=("output", "weights"),
-    forbidden=("torch.nn.functional.scaled_dot_product_attention",),
+    forbidden=("*attention*",),
     groups={
         "plain": Group(1, "one sequence, no mask"),
         "leading": Group(1, "leading axes: batch, heads"),
@@ -477,7 +477,7 @@ CAUSAL_ATTENTION = Exercise(
     asks="Let every query see its own position and earlier ones; the last query sees all keys.",
     parameters=("queries", "keys", "values"),
     outputs=("output", "weights"),
-    forbidden=("torch.nn.functional.scaled_dot_product_attention",),
+    forbidden=("*attention*",),
     groups={
         "square": Group(2, "as many queries as keys"),
         "fewer": Group(1, "fewer queries than keys"),

@@ -23,7 +23,7 @@ def serve(scratch: str) -> None:
         connection = json.loads(own.read_text())
         connection["ip"] = connection["ip"].replace(warm_kernel.SOCKETS, str(place / "run"))
         own.write_text(json.dumps(connection))
-        warm_kernel.HOME = str(place / "home")
+        warm_kernel.HOME, warm_kernel.SOCKETS = str(place / "home"), str(place / "run")
         warm_kernel.become_kernel(folder, ["-f", str(own), *argv[2:]], settings)
         return 0
 

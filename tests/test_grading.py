@@ -133,7 +133,7 @@ def test_nbgrader_reads_the_points_from_a_verdict():
         assert determine_grade(cell) == (points, 3)
 
 
-def test_the_seed_depends_on_secret_student_assignment_and_code(tmp_path):
+def test_the_seed_depends_on_secret_student_assignment_code_and_files(tmp_path):
     secret = course_secret(tmp_path)
     assert course_secret(tmp_path) == secret
     assert stat.S_IMODE(os.stat(tmp_path / ".autograder-secret").st_mode) == 0o600
@@ -144,8 +144,10 @@ def test_the_seed_depends_on_secret_student_assignment_and_code(tmp_path):
         submission_seed(secret, "ada", "03", one),
         submission_seed(secret, "ada", "02", other),
         submission_seed(b"x" * 32, "ada", "02", one),
+        submission_seed(secret, "ada", "02", one, {"data.csv": b"1"}),
+        submission_seed(secret, "ada", "02", one, {"data.csv": b"2"}),
     }
-    assert len(seeds) == 5
+    assert len(seeds) == 7
     assert 0 not in seeds
     assert submission_seed(secret, "ada", "02", one) in seeds
 

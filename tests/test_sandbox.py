@@ -255,6 +255,51 @@ def test_only_plain_small_files_come_along(mode, tmp_path):
     assert text == "['./data/numbers.txt']"
 
 
+def test_files_that_came_along_can_be_changed_in_there_only(mode, tmp_path):
+    (tmp_path / "numbers.txt").write_text("1")
+    (text,) = run(
+        tmp_path, "open('numbers.txt', 'a').write('2')\nprint(open('numbers.txt').read())"
+    )
+    assert text == "12"
+    assert (tmp_path / "numbers.txt").read_text() == "1"
+
+
+def test_what_a_kernel_writes_is_bounded_in_total(mode, tmp_path):
+    source = (
+        "try:\n    for n in range(9):\n        open(f'big{n}', 'wb').write(bytes(60 * 2**20))\n"
+        "except OSError as error:\n    print(error.strerror)"
+    )
+    assert run(tmp_path, source) == ["No space left on device"]
+
+
+def test_a_conversation_that_makes_no_sense_costs_one_cell(mode, tmp_path):
+    nonsense = (
+        "k = get_ipython().kernel\n"
+        "send = lambda kind, content: k.session.send(k.iopub_socket, kind, content, "
+        "k.get_parent())\n"
+        "send('stream', {'name': 5})\nsend('display_data', {})\nsend('error', {'ename': []})\n"
+        "send('update_display_data', {'data': {}, 'metadata': {}, 'transient': {'display_id': 3}})"
+    )
+    patched = "import json\njson.dumps = lambda *a, **k: 'nonsense'"
+    texts = run(tmp_path, "x = 1", nonsense, patched, "print(x + 1)", timeout=10)
+    assert texts[0] == ""
+    assert texts[-1] == "2"
+
+
+def test_widgets_are_left_out_and_their_output_is_kept(mode, tmp_path):
+    source = "import ipywidgets\nwith ipywidgets.Output():\n    print('inside')\nprint('after')"
+    (text,) = run(tmp_path, source)
+    assert "after" in text
+
+
+def test_cells_that_hang_only_the_second_time_do_not_hang_grading(mode, tmp_path):
+    sly = "import os\nif os.path.exists('/sockets/again'): os._exit(1)"
+    mark = "open('/sockets/again', 'w').close()\nx = 1"
+    texts = run(tmp_path, sly, sly, mark, "import os\nos._exit(1)", "print(x)")
+    assert texts[3] == "KernelDied"
+    assert texts[4] == "1"
+
+
 def test_without_a_sandbox_grading_stops_and_says_how_to_go_on(monkeypatch, tmp_path):
     monkeypatch.setattr(
         sandbox, "possibility", lambda: sandbox.Possibility(reason="bubblewrap is not installed")

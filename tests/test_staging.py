@@ -256,7 +256,7 @@ def test_folders_in_the_way_and_folders_without_end(submission):
         deep = deep / "d"
         deep.mkdir()
     notes, _, _ = run(submission)
-    assert "has the name of a notebook" in " ".join(notes.repairs)
+    assert "folder with the name of a file" in " ".join(notes.repairs)
     assert "nested more than" in " ".join(notes.repairs)
     assert notes.could_not_run
 
@@ -294,3 +294,20 @@ def test_pasted_pictures_come_along_and_nothing_else(submission):
     )
     (submission / "01.ipynb").write_text(json.dumps(document))
     assert run(submission)[1].cells[-1].attachments == {"a.png": {"image/png": "aGk="}}
+
+
+def test_a_hard_link_stays_behind(submission, tmp_path):
+    (tmp_path / "gradebook.db").write_text("precious")
+    (submission / "01.ipynb").write_text(GOOD)
+    os.link(tmp_path / "gradebook.db", submission / "notes.txt")
+    notes, _, target = run(submission)
+    assert not (target / "notes.txt").exists()
+    assert "second name" in notes.repairs[0]
+
+
+def test_a_folder_called_like_the_checks_file_is_not_in_the_way(submission):
+    (submission / "01.ipynb").write_text(GOOD)
+    (submission / "checks.json").mkdir()
+    (submission / "checks.json" / "x").write_text("x")
+    _, _, target = run(submission)
+    assert not (target / "checks.json").exists()

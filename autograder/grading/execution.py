@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import nbformat
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbclient.exceptions import CellControlSignal, CellTimeoutError, DeadKernelError
 from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
@@ -16,6 +16,16 @@ from autograder.kernels.provisioner import SandboxKernelManager
 from autograder.masters import CHECK_PREFIX, KNOWN_TAGS, grade_id
 
 TIMEOUTS = {"CellTimeoutError", "SubmissionTimeout"}
+BROKEN = {
+    DeadKernelError: (
+        "KernelDied",
+        "This cell ended Python itself (a crash, an exit, or too much memory).",
+    ),
+    CellTimeoutError: (
+        "CellTimeoutError",
+        "This cell ran out of time and ignored the interrupt.",
+    ),
+}
 LONGEST_TEXT = 200_000  # characters of printed text that one cell may keep
 LARGEST_DATA = 5_000_000  # characters of displayed data that one cell may keep
 
@@ -45,7 +55,7 @@ def note_timeouts(notebook: Any) -> None:
     names = [
         grade_id(cell) or f"cell {number}"
         for number, cell in enumerate(notebook.cells, 1)
-        if any(output.get("ename") in TIMEOUTS for output in cell.get("outputs", []))
+        if any(str(output.get("ename")) in TIMEOUTS for output in cell.get("outputs", []))
     ]
     notebook.metadata.setdefault(METADATA_KEY, {})["timed_out"] = names
 
@@ -86,18 +96,15 @@ class SandboxedExecute(Execute):
             return cell, resources
         try:
             return super().preprocess_cell(cell, resources, index)
-        except DeadKernelError:
-            self._record(
-                cell,
-                "KernelDied",
-                "This cell ended Python itself (a crash, an exit, or too much memory).",
+        except Exception as error:
+            name, message = next(
+                (said for kind, said in BROKEN.items() if isinstance(error, kind)),
+                ("KernelBroken", "What this cell's kernel sent could not be understood."),
             )
-        except CellTimeoutError:
-            self._record(
-                cell, "CellTimeoutError", "This cell ran out of time and ignored the interrupt."
-            )
+            self.log.warning("%s in cell %s: %s", name, index, error)
+            self._record(cell, name, message)
         self._harmful.add(index)
-        self._fresh_kernel(index, resources)
+        self._fresh_kernel(index)
         return cell, resources
 
     def _record(self, cell: Any, name: str, message: str) -> None:
@@ -106,8 +113,15 @@ class SandboxedExecute(Execute):
         )
         cell.outputs = [*cell.get("outputs", []), error]
 
-    def _fresh_kernel(self, index: int, resources: Any) -> None:
-        """Start a new kernel and run again what stood before `index`, checks excepted."""
+    def _fresh_kernel(self, index: int) -> None:
+        """Start a new kernel and run again what stood before `index`, checks excepted.
+
+        A cell that does harm only now is left out too, and all begins again.
+        """
+        while not self._replay(index):
+            pass
+
+    def _replay(self, index: int) -> bool:
         self._cleanup_kernel()
         self.km = self.create_kernel_manager()
         self.start_new_kernel()
@@ -115,29 +129,39 @@ class SandboxedExecute(Execute):
         for earlier, cell in enumerate(self.nb.cells[:index]):
             if cell.cell_type != "code" or _is_check(cell) or _is_skipped(cell):
                 continue
-            if earlier in self._harmful:
+            if earlier in self._harmful or time.monotonic() > self._deadline:
                 continue
             copy = nbformat.from_dict({**cell, "outputs": []})
             try:
                 self.execute_cell(copy, earlier, store_history=True)
-            except (DeadKernelError, CellTimeoutError):
+            except Exception:
                 self._harmful.add(earlier)
-                self._fresh_kernel(index, resources)
-                return
+                return False
             finally:
                 self.nb.cells[earlier] = cell
+        return True
+
+    def handle_comm_msg(self, *_: Any) -> None:
+        """Leave widgets out: nobody moves them here."""
+
+    @staticmethod
+    def _has_room(kind: str, content: dict[str, Any], outputs: list[Any]) -> bool:
+        """Tell whether a cell may keep another output; printed text is cut to what fits."""
+        if kind == "stream":
+            room = LONGEST_TEXT - sum(len(output.get("text", "")) for output in outputs)
+            content["text"] = str(content["text"])[: max(room, 0)]
+            return room > 0
+        size = sum(len(str(output.get("data", ""))) for output in outputs)
+        return size + len(str(content.get("data", ""))) <= LARGEST_DATA
 
     def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
         """Keep outputs up to a size; what is beyond is dropped as it arrives."""
-        content = msg["content"]
-        outputs = cell.get("outputs", [])
-        if msg["msg_type"] == "stream":
-            room = LONGEST_TEXT - sum(len(output.get("text", "")) for output in outputs)
-            if room <= 0:
+        try:
+            if not self._has_room(msg["msg_type"], msg["content"], cell.get("outputs", [])):
                 return None
-            content["text"] = content["text"][:room]
-        elif "data" in content:
-            size = sum(len(str(output.get("data", ""))) for output in outputs)
-            if size + len(str(content["data"])) > LARGEST_DATA:
-                return None
-        return super().process_message(msg, cell, cell_index)
+            return super().process_message(msg, cell, cell_index)
+        except CellControlSignal:
+            raise
+        except Exception as error:  # a kernel can send anything: what makes no sense is dropped
+            self.log.warning("A message of cell %s was dropped: %r", cell_index, error)
+            return None

@@ -6,7 +6,9 @@ import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from nbformat.notebooknode import NotebookNode
 
@@ -29,12 +31,22 @@ def course_secret(root: Path) -> bytes:
     return path.read_bytes()
 
 
-def submission_seed(secret: bytes, student: str, assignment: str, notebook: NotebookNode) -> int:
-    """Derive the seed from secret, student, assignment and the submitted code.
+def submission_seed(
+    secret: bytes,
+    student: str,
+    assignment: str,
+    notebook: NotebookNode,
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> int:
+    """Derive the seed from secret, student, assignment, the submitted code and files beside it.
 
     A changed resubmission gets other cases, so what an earlier run printed about them is no use.
     """
     digest = hmac.new(secret, digestmod=hashlib.sha256)
-    for part in (student, assignment, *(cell.source for cell in notebook.cells)):
-        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    texts = (student, assignment, *(cell.source for cell in notebook.cells))
+    for part in [text.encode("utf-8", "surrogatepass") for text in texts]:
+        digest.update(part + b"\0")
+    for name in sorted(files):
+        digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
+        digest.update(hashlib.sha256(files[name]).digest())
     return int.from_bytes(digest.digest()[:8], "big") | 1  # never the public seed

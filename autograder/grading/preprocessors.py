@@ -16,6 +16,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from attention_course import codec
 from attention_course.checking import HIDDEN_CASES_FILE
+from attention_course.checks_file import FILE_NAME as CHECKS_FILE
 from autograder.grading.hidden import course_secret, submission_seed
 from autograder.grading.verdicts import (
     METADATA_KEY,
@@ -25,6 +26,7 @@ from autograder.grading.verdicts import (
     task,
     verdict_output,
 )
+from autograder.masters import grade_id
 
 
 def write_without_following_links(path: Path, text: str) -> None:
@@ -35,20 +37,31 @@ def write_without_following_links(path: Path, text: str) -> None:
         file.write(text)
 
 
+def students_files(folder: Path) -> dict[str, bytes]:
+    """Read what a student has put beside the notebook."""
+    ours = {CHECKS_FILE, HIDDEN_CASES_FILE}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".ipynb" and path.name not in ours
+    }
+
+
 class HiddenCases(NbGraderPreprocessor):
     """Write the inputs of fresh hidden cases beside the notebook, before it is executed."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Draw the cases of this submission; the seed is recorded in the notebook's metadata."""
         info = resources["nbgrader"]
-        root = Path(self.parent.parent.coursedir.root)
-        seed = submission_seed(course_secret(root), info["student"], info["assignment"], nb)
+        root, folder = Path(self.parent.parent.coursedir.root), Path(resources["metadata"]["path"])
+        seed = submission_seed(
+            course_secret(root), info["student"], info["assignment"], nb, students_files(folder)
+        )
         nb.metadata.setdefault(METADATA_KEY, {})["seed"] = str(seed)
         tasks = {
             exercise.id: task(exercise, exercise.make_cases(seed))
             for _, exercise in check_cells(nb, info["assignment"])
         }
-        folder = Path(resources["metadata"]["path"])
         write_without_following_links(folder / HIDDEN_CASES_FILE, codec.dumps(tasks))
         return nb, resources
 
@@ -62,6 +75,8 @@ class Verdicts(NbGraderPreprocessor):
         for cell, exercise in check_cells(nb, resources["nbgrader"]["assignment"]):
             cases = exercise.make_cases(seed)
             verdict = judge_cell(nb, cell, exercise, cases)
+            if verdict.difference and verdict.difference.kind == "timed out":
+                nb.metadata[METADATA_KEY].setdefault("timed_out", []).append(grade_id(cell))
             failed = verdict.failed_case
             cell.outputs = [
                 verdict_output(hide(verdict), cases[failed] if failed is not None else None)

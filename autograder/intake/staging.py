@@ -31,6 +31,7 @@ WEB_PAGES = {
     ".svg", ".xml", ".xsl", ".js", ".mjs", ".pdf",
 }  # fmt: skip
 LARGEST_PICTURE = 2 * 2**20  # characters of a picture pasted into a text cell
+FILE_NAMES = {".ipynb", ".json", ".txt"}  # a folder so called would stand in a file's way
 DEEPEST = 10  # folders below a submission's folder
 TIMESTAMP = "timestamp.txt"
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.MULTILINE)
@@ -200,9 +201,11 @@ def _why_left_out(path: Path) -> str:
     if path.is_symlink():
         return "is a link"
     if path.is_dir():
-        return "has the name of a notebook" if path.suffix == ".ipynb" else ""
+        return "is a folder with the name of a file" if path.suffix in FILE_NAMES else ""
     if not path.is_file():
         return "is not a plain file"
+    if path.stat().st_nlink > 1:
+        return "is a second name of another file"
     if path.suffix.lower() in WEB_PAGES:
         return "is a web page"
     if path.stat().st_size > LARGEST_FILE:

@@ -27,6 +27,7 @@ from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase, LocalProvisioner
 
+from attention_course.checking import HIDDEN_CASES_FILE
 from autograder.kernels.sandbox import (
     bwrap_command,
     copy_submission_folder,
@@ -41,6 +42,11 @@ WARM_UP_SECONDS = 120
 
 class WarmProcessError(Exception):
     """The warm process did not start or has ended."""
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder that a student's code may have filled, with thousands of nested ones too."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], check=False, capture_output=True)
 
 
 class WarmProcess:
@@ -118,7 +124,7 @@ class WarmProcess:
         if self.alive:
             self._process.kill()
         self._process.wait()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove(self.scratch)
 
 
 class _Shared:
@@ -188,7 +194,10 @@ class SandboxProvisioner(KernelProvisionerBase):
         run = folder / "run"
         (folder / "home").mkdir(parents=True)
         run.mkdir()
-        copy_submission_folder(Path(kwargs.get("cwd") or "."), folder / "home")
+        cwd = Path(kwargs.get("cwd") or ".")
+        copy_submission_folder(cwd, folder / "home")
+        if (cwd / HIDDEN_CASES_FILE).is_file():
+            shutil.copyfile(cwd / HIDDEN_CASES_FILE, run / HIDDEN_CASES_FILE)
         manager = self.parent
         manager.transport = "ipc"
         manager.ip = str(run / "s")
@@ -220,7 +229,7 @@ class SandboxProvisioner(KernelProvisionerBase):
     async def cleanup(self, restart: bool = False) -> None:
         """Remove the private folder: nothing that the student's code wrote is kept."""
         if _Shared.process is not None and self._name:
-            shutil.rmtree(_Shared.process.scratch / self._name, ignore_errors=True)
+            remove(_Shared.process.scratch / self._name)
 
 
 class UnsandboxedProvisioner(LocalProvisioner):

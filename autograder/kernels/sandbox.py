@@ -35,7 +35,7 @@ LIMITS = {
 }
 # The warm process needs these to lock up its kernels, which then lose them all.
 CAPABILITIES = ["--cap-drop", "ALL"]
-for _name in ("SYS_ADMIN", "SETPCAP", "SETUID", "SETGID", "KILL"):
+for _name in ("SYS_ADMIN", "SETPCAP", "SETUID", "SETGID", "CHOWN", "KILL"):
     CAPABILITIES += ["--cap-add", f"CAP_{_name}"]
 
 ENVIRONMENT = {

@@ -20,11 +20,12 @@ $(READY): requirements.txt requirements-dev.txt constraints.txt pyproject.toml a
 	  echo "Install it, or name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 	  echo "Python's venv module is missing (Debian, Ubuntu: apt-get install python3-venv)."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./autograder
-	mkdir -p $(VENV)/share/jupyter/lab/settings
-	cp attention_course/jupyterlab/overrides.json $(VENV)/share/jupyter/lab/settings/overrides.json
+	@echo "Setting up $(VENV): about 2 GB, some minutes the first time."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./autograder
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@cp attention_course/jupyterlab/overrides.json $(VENV)/share/jupyter/lab/settings/overrides.json
 	@touch $@
 
 lab: $(READY) ## open the course in JupyterLab (ARGS="--no-browser --port 8899")

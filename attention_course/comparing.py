@@ -110,6 +110,9 @@ def compare(got: Outcome, expected: Outcome, tolerance: Tolerance) -> Difference
         if got.error == "NotImplementedError":
             return Difference("not attempted", "There is no answer yet: the stub is still there.")
         text = f"{got.error}: {got.message}"[:300] if got.message else got.error
+        if got.error == "TypeError" and "unexpected keyword argument" in got.message:
+            sentence = "The parameters must keep the names that the exercise gives them."
+            return Difference("signature", sentence, "", None, text)
         return Difference("raised", "Your code raised an exception.", "", None, text)
     if got.status == "timed out":
         return Difference("timed out", f"Your code was stopped: {got.message}.")

@@ -20,6 +20,7 @@ NEXT_STEPS = {
     "nan": "NaN comes from 0/0, inf − inf or 0·inf: print the array before each division.",
     "values": "Take the failing case in hand with `example(...)` and check one entry on paper.",
     "raised": "Read the last line of the message first, then the line of yours that it names.",
+    "signature": "Checks pass inputs by name: copy the first line of the exercise's function.",
     "timed out": "Look for a loop whose condition never changes.",
     "unusable": "Look at what the last line of your function returns.",
     "changed input": "Work on a copy: `scores = scores.copy()`; beware of `+=` and `x[...] = …`.",

@@ -39,7 +39,7 @@ def main() -> None:
     os.environ.update(environment)
 
     def command(scratch: Path) -> list[str]:
-        settings = json.dumps({"limits": {}, "uid": None})
+        settings = json.dumps({"limits": {}, "uid": None, "visible": []})
         return [sys.executable, __file__, "--serve", str(scratch), settings]
 
     provisioner.bwrap_command = command

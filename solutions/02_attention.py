@@ -22,7 +22,7 @@
 # | 6 What it costs | 7 | |
 # | Recap | 3 | |
 # | **in all** | **90** | **28** |
-# | Challenge: the gradient by hand | 30 more | 4 |
+# | Challenge: the gradient by hand | 30 more | 4 more |
 
 # %% [markdown]
 # **To read**, before or after:
@@ -359,7 +359,7 @@ print(f"Only the root keeps the variance level: {verdict} by this run.")
 # independent, and a network can in principle learn to make them smaller. The paper itself says only
 # that the authors "suspect" the reason.
 #
-# In the explorer: take the scaling off, and find the temperature that has the same effect
+# In the explorer: leave the scaling off, and find the temperature that has the same effect
 # at d_k = 64.
 
 # %% tags=["explorer"]

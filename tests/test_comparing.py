@@ -75,6 +75,8 @@ def test_stub_crash_and_timeout_have_their_own_kinds():
     good = outcome(X)
     assert compare(refusing(NotImplementedError()), good, Tolerance()).kind == "not attempted"
     assert compare(refusing(KeyError("k")), good, Tolerance()).kind == "raised"
+    renamed = refusing(TypeError("f() got an unexpected keyword argument 'x'"))
+    assert compare(renamed, good, Tolerance()).kind == "signature"
     assert compare(Outcome("timed out"), good, Tolerance()).kind == "timed out"
     changed = Outcome("returned", good.outputs, good.kinds, changed_inputs=("x",))
     assert compare(changed, good, Tolerance()).kind == "changed input"

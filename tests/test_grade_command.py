@@ -21,6 +21,7 @@ from nbgrader.utils import parse_utc
 
 from autograder import cli
 from autograder.classrun import command, course, job, merging, pool
+from autograder.classrun.course import Course
 from autograder.classrun.record import Record
 from autograder.grading.hidden import course_secret
 from autograder.grading.status import Status
@@ -408,12 +409,9 @@ def test_what_is_wrong_is_said(class_of_five, monkeypatch, capsys, arguments, wo
     assert not (class_of_five / "autograded").exists()
 
 
-def test_an_assignment_that_is_not_in_the_gradebook(class_of_five, capsys):
-    with open_gradebook(class_of_five) as gradebook:
-        gradebook.remove_assignment(CHAPTER)
-    assert grade(class_of_five) == 2
-    assert f"nbgrader generate_assignment {CHAPTER}" in capsys.readouterr().err
+def test_an_assignment_that_is_not_in_the_gradebook_is_entered(class_of_five):
     (class_of_five / "gradebook.db").unlink()
-    assert grade(class_of_five) == 2
-    assert "There is no gradebook" in capsys.readouterr().err
-    assert not (class_of_five / "gradebook.db").exists()
+    course = Course(class_of_five, CHAPTER)
+    with course.open_gradebook() as gradebook:
+        (notebook,) = gradebook.find_assignment(CHAPTER).notebooks
+        assert {cell.name for cell in notebook.grade_cells} > {"check-as_column"}

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import nbformat
 from nbgrader.api import Assignment as AssignmentRow
-from nbgrader.api import Base, Gradebook, MissingEntry
+from nbgrader.api import Base, Gradebook
 from sqlalchemy import create_engine
 
+from autograder.build import put_tools_on_path
 from autograder.classrun.job import Assignment, Job, read_files, short_lived_gradebooks, write_files
 from autograder.course import CourseError, read_course
 from autograder.grading.hidden import SECRET_FILE, course_secret
 from autograder.grading.verdicts import METADATA_KEY
-from autograder.intake.exporter import read_sources
+from autograder.intake.exporter import read_sources, register
 from autograder.intake.staging import TIMESTAMP, Notes, stage, submission_folders
 from autograder.masters import KERNELSPEC
 
@@ -63,18 +64,10 @@ class Course:
         return self.folder(self.directory.autograded_directory, student)
 
     def open_gradebook(self) -> Gradebook:
-        """Open the gradebook; raise CannotGrade if it does not know the assignment."""
-        url = self.directory.db_url
-        advice = f"Run `nbgrader generate_assignment {self.name}` in {self.root} first."
-        if url.startswith(SQLITE) and not Path(url.removeprefix(SQLITE)).is_file():
-            raise CannotGrade(f"There is no gradebook {url.removeprefix(SQLITE)}. {advice}")
-        gradebook = Gradebook(url, self.directory.course_id)
-        try:
-            gradebook.find_assignment(self.name)
-        except MissingEntry:
-            gradebook.close()
-            raise CannotGrade(f"The gradebook has no assignment {self.name!r}. {advice}") from None
-        return gradebook
+        """Open the gradebook; the assignment is entered if it is not there."""
+        put_tools_on_path()
+        register(self.directory, self.name, self.config)
+        return Gradebook(self.directory.db_url, self.directory.course_id)
 
     def cells(self, gradebook: Gradebook) -> bytes:
         """Give what the gradebook knows of the assignment's cells, for comparing."""

@@ -61,7 +61,7 @@ def check(exercise_id, candidate):
     outcomes = []
     for case in task["cases"]:
         zeros = np.zeros(next(iter(case.values())).shape)
-        parts = {name: zeros for name in task["outputs"]}
+        parts = {name: zeros for name in task["terms"]["outputs"]}
         forged = running.Outcome("returned", parts, {name: "array" for name in parts})
         outcomes.append(forged.to_plain())
     document = codec.dumps({"exercise": exercise_id, "outcomes": outcomes})

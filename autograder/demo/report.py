@@ -146,7 +146,7 @@ def table(rows: Sequence[Row]) -> str:
     if waiting:
         lines.append(
             f"Written answers ({waiting:g} points) count 0 here: they are graded by hand, in "
-            "`nbgrader formgrader`."
+            "JupyterLab's menu Nbgrader, Formgrader."
         )
     return "\n".join(lines)
 

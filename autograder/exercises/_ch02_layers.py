@@ -402,8 +402,9 @@ SHUFFLE_TEST = Exercise(
     parameters=("x", "order", "w_q", "w_k", "w_v", "positions"),
     outputs=("shuffled", "restored", "gap"),
     groups={
-        "bag": Group(2, "tokens without positions"),
-        "positions": Group(1, "tokens with position vectors"),
+        # Positions first: without them, undone and never shuffled cannot be told apart.
+        "positions": Group(2, "tokens with position vectors"),
+        "bag": Group(1, "tokens without positions"),
     },
     cases=shuffle_cases,
     reference=shuffle_reference,

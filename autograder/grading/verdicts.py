@@ -100,7 +100,10 @@ def hide(verdict: Verdict) -> Verdict:
     """Drop what would reveal a hidden expected value, and what the student's code printed."""
     details = {k: v for k, v in verdict.details.items() if k in ("traceback", "warning")}
     difference = verdict.difference.hidden() if verdict.difference else None
-    return replace(verdict, difference=difference, details=details)
+    next_step = verdict.next_step
+    if next_step == NEXT_STEPS["values"]:  # which speaks of public cases
+        next_step = "Run the check in your notebook: its cases show what is expected."
+    return replace(verdict, difference=difference, details=details, next_step=next_step)
 
 
 def verdict_output(verdict: Verdict, failed_case: Case | None) -> NotebookNode:

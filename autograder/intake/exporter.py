@@ -10,7 +10,10 @@ from typing import Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
+from nbgrader.api import Gradebook
+from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
 
 from autograder.intake.staging import stage, submission_folders
 
@@ -35,10 +38,8 @@ class IntakeExporter(NotebookExporter):
         scratch = Path(tempfile.mkdtemp(prefix=".staged-", dir=root))
         weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
         sources = read_sources(original, assignment)
-        directory = CourseDirectory(
-            parent=converter,
-            **{name: getattr(original, name) for name in original.trait_names(config=True)},
-        )
+        register(original, assignment, converter.config)
+        directory = copy_of(original)
         directory.submitted_directory = scratch.name
         converter.coursedir = directory
         converter.assignments = {}
@@ -49,6 +50,28 @@ class IntakeExporter(NotebookExporter):
             target = Path(directory.format_path(scratch.name, student, assignment))
             stage(folder, target, sources)
             converter.assignments[str(target)] = [str(target / f"{name}.ipynb") for name in sources]
+
+
+def register(course: CourseDirectory, assignment: str, config: Config) -> None:
+    """Enter an assignment into the gradebook, if it is not there, from its source folder.
+
+    A fresh clone has the release in `course/` already, so `nbgrader generate_assignment` skips it
+    and leaves the gradebook without it. Here nbgrader makes it once more, in a scratch folder.
+    """
+    with Gradebook(course.db_url, course.course_id) as gradebook:
+        if any(known.name == assignment for known in gradebook.assignments):
+            return
+    with tempfile.TemporaryDirectory(prefix=".staged-", dir=course.root) as scratch:
+        directory = copy_of(course)
+        directory.release_directory = Path(scratch).name
+        directory.assignment_id, directory.student_id = assignment, "."
+        GenerateAssignment(coursedir=directory, config=config).start()
+
+
+def copy_of(course: CourseDirectory) -> CourseDirectory:
+    """Copy nbgrader's view of the course's folders, to be pointed elsewhere for one purpose."""
+    values = {name: getattr(course, name) for name in course.trait_names(config=True)}
+    return CourseDirectory(**values)
 
 
 def read_sources(directory: CourseDirectory, assignment: str) -> dict[str, Any]:

@@ -163,9 +163,14 @@ def bwrap_command(scratch: Path) -> list[str]:
     command += ["--bind", str(scratch), SCRATCH]
     program = Path(__file__).with_name(WARM_PROGRAM)
     command += ["--ro-bind", str(program), f"/{WARM_PROGRAM}"]
-    for name, value in ENVIRONMENT.items():
+    package = Path(attention_course.__file__).resolve().parent
+    for name, value in {**ENVIRONMENT, "PYTHONPATH": str(package.parent)}.items():
         command += ["--setenv", name, value]
-    settings = {"limits": LIMITS, "uid": possibility().uid}
+    settings = {
+        "limits": LIMITS,
+        "uid": possibility().uid,
+        "visible": [str(folder) for folder in visible],
+    }
     return [*command, "--", sys.executable, f"/{WARM_PROGRAM}", json.dumps(settings)]
 
 

@@ -81,7 +81,7 @@ def die_with_parent() -> None:
     call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def new_rooms(folder: str, uid: int | None) -> None:
+def new_rooms(folder: str, uid: int | None, visible: list[str]) -> None:
     """Give this process its own view: its own folder only, fresh /tmp and /dev/shm, own /proc."""
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
     mount(f"{folder}/run", SOCKETS, None, MS_BIND, None)
@@ -92,8 +92,18 @@ def new_rooms(folder: str, uid: int | None) -> None:
         for current, _, files in os.walk(HOME):
             for path in (current, *(os.path.join(current, name) for name in files)):
                 os.chown(path, uid, uid)
+    # The course itself may live below /tmp: hold on to it while a fresh /tmp is put over it.
+    kept = {
+        path: os.open(path, os.O_PATH | os.O_CLOEXEC)
+        for path in visible
+        if path.startswith("/tmp/")
+    }
     for place in (SCRATCH, "/tmp", "/dev/shm"):  # the first hides the folders of others
         mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, f"size={TMPFS_SIZE},mode=1777")
+    for path, descriptor in kept.items():
+        os.makedirs(path)
+        mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND, None)
+        os.close(descriptor)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV, None)
 
 
@@ -121,7 +131,7 @@ def become_kernel(folder: str, argv: list[str], settings: dict) -> None:
     """Turn this process into an IPython kernel. Does not return."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
-    new_rooms(folder, settings["uid"])
+    new_rooms(folder, settings["uid"], settings["visible"])
     set_limits(settings["limits"])
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # should memory run out, this process goes first

@@ -81,14 +81,25 @@ class Recorder:
         names = python | {builtin.__name__ for builtin in self._builtins.values()}
         return sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
 
+    def called_from(self, package: str) -> list[str]:
+        """Give the package's name if any function of it has run."""
+        folder = re.compile(rf"{_LIBRARY.pattern}{re.escape(package)}[/\\\\]")
+        python = any(folder.search(code.co_filename) for code in self._codes)
+        builtin = any(
+            str(getattr(owner, "__module__", "")).split(".")[0] == package
+            for function in self._builtins.values()
+            for owner in (function, type(function.__self__))
+        )
+        return [package] if python or builtin else []
+
 
 @contextlib.contextmanager
 def record_calls(forbidden: Sequence[str]) -> Iterator[list[str]]:
     """Within the block, record calls; the list that is given holds the forbidden ones afterwards.
 
-    `forbidden` holds dotted names (`numpy.broadcast_shapes`: this very function) and patterns
-    (`*softmax*`: any library's function of such a name). With nothing forbidden nothing is
-    recorded, and code runs at full speed.
+    `forbidden` holds dotted names (`numpy.broadcast_shapes`: this very function), patterns
+    (`*softmax*`: any library's function of such a name) and packages (`torch.*`: all of it). With
+    nothing forbidden nothing is recorded, and code runs at full speed.
     """
     found: list[str] = []
     if not forbidden:
@@ -104,6 +115,9 @@ def record_calls(forbidden: Sequence[str]) -> Iterator[list[str]]:
         threading.setprofile(None)
         recorder.stop()
         for name in (*forbidden, *ALWAYS_FORBIDDEN):
+            if name.endswith(".*"):
+                found += recorder.called_from(name.removesuffix(".*"))
+                continue
             if "*" in name:
                 found += recorder.called_like(name)
                 continue

@@ -79,6 +79,7 @@ def softmax(values):
         (lambda torch: torch.nn.functional.softmin(torch.ones(3), 0), "softmax"),
         (lambda torch: torch.nn.Softmax(0)(torch.ones(3)), "softmax"),
         (lambda torch: torch.ones(3).log_softmax(0).exp(), "log_softmax"),
+        (lambda torch: torch.ops.aten._softmax(torch.ones(3), 0, False), "_softmax"),
     ],
 )
 def test_a_pattern_sees_every_librarys_function_of_such_a_name(candidate, name):
@@ -86,6 +87,22 @@ def test_a_pattern_sees_every_librarys_function_of_such_a_name(candidate, name):
     terms = Terms(forbidden=("*softmax*",))
     outcome = run_case(lambda: float(candidate(torch)[0]), {}, terms)
     assert name in outcome.forbidden_calls
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        lambda torch: torch.ones(3, requires_grad=True).sum().backward(),
+        lambda torch: torch.exp(torch.ones(3)),
+        lambda torch: torch.ones(3).numpy(),
+        lambda torch: torch.nn.functional.relu(torch.ones(3)),
+    ],
+)
+def test_a_whole_package_can_be_forbidden(candidate):
+    torch = pytest.importorskip("torch")
+    terms = Terms(forbidden=("torch.*",))
+    assert run_case(lambda: candidate(torch) is None, {}, terms).forbidden_calls == ("torch",)
+    assert run_case(lambda: float(np.exp(1.0)), {}, terms).forbidden_calls == ()
 
 
 def test_own_functions_may_have_any_name():

@@ -222,6 +222,7 @@ ATTENTION_BACKWARD = Exercise(
     asks="Carry the gradient of the output back to queries, keys and values.",
     parameters=("queries", "keys", "values", "mask", "output_gradient"),
     outputs=("d_queries", "d_keys", "d_values"),
+    forbidden=("torch.*",),
     groups={
         "plain": Group(2, "one sequence, no mask"),
         "leading": Group(1, "a batch"),

@@ -39,7 +39,7 @@ OVERFLOW = (
     "import sys",
     "sys.setrecursionlimit(10**9)",
     "x = []",
-    "for _ in range(10**6): x = [x]",
+    "for _ in range(10**5): x = [x]",
     "return repr(x)",
 )
 GROW = "import numpy as np\nkept = []\nwhile True: kept.append(np.zeros(2**27))"
@@ -93,7 +93,7 @@ CODE_ACCIDENTS = (
     Entry("exit", "os._exit in the tested function", answer("import os", "os._exit(0)"), **LOST),
     Entry("segfault", "a segmentation fault",
           answer("import ctypes", "ctypes.string_at(0)"), **LOST),
-    Entry("overflow", "a stack overflow", answer(*OVERFLOW), **LOST),
+    Entry("overflow", "a stack overflow", answer(*OVERFLOW), status=None, **LOST),
     Entry("recursion", "recursion without end", answer("return as_column(vector)"), **LOST),
     Entry("memory", "more memory than there is",
           answer("return np.ones((10**6, 10**6))"), **LOST),

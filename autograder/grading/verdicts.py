@@ -102,7 +102,7 @@ def hide(verdict: Verdict) -> Verdict:
     difference = verdict.difference.hidden() if verdict.difference else None
     next_step = verdict.next_step
     if next_step == NEXT_STEPS["values"]:  # which speaks of public cases
-        next_step = "Run the check in your notebook: its cases show what is expected."
+        next_step = "Run the check in your notebook: it shows your value beside the right one."
     return replace(verdict, difference=difference, details=details, next_step=next_step)
 
 

@@ -998,11 +998,12 @@ print(
 # %% [markdown]
 # The counts have the slopes 2 and 1 exactly, and cross at n = d. Times are less tidy. For short
 # texts, fixed overheads outweigh the work and bend attention's curve flat; towards long texts it
-# approaches slope 2. Look at the last line: where attention multiplies more often and is faster
-# all the same, the reason is waiting. Its two products run at full speed; the RNN takes n tiny
-# steps, one after the other. Processors that do thousands of things at once widen this gap (not
-# measured here), and that is the paper's case for attention (Section 4). But n² has the last word:
-# with n long enough it costs more, in any implementation of these formulas.
+# tends to slope 2 (a busy machine may hide it in one run). Look at the last line: where attention
+# multiplies more often and is faster all the same, the reason is waiting. Its two products run at
+# full speed; the RNN takes n tiny steps, one after the other. Processors that do thousands of
+# things at once widen this gap (not measured here), and that is the paper's case for attention
+# (Section 4). But n² has the last word: with n long enough it costs more, in any implementation of
+# these formulas.
 
 # %% [markdown]
 # ## Common mistakes

@@ -2,8 +2,6 @@ import base64
 import contextlib
 import io
 import json
-import sys
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -27,9 +25,6 @@ from autograder.grading.sanitise import (
     safe_markdown,
     safe_output,
 )
-
-sys.path.insert(0, str(Path(__file__).parent / "browser"))
-from driver import CHROMIUM_FLAGS, find_chromium
 
 # --- what stays readable ---------------------------------------------------------------------
 
@@ -403,16 +398,6 @@ def opened(browser, path):
     markup = page.content()
     page.close()
     return ran, text, markup
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM_FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from autograder.grading.verdicts import METADATA_KEY
 from autograder.masters import CHECK_PREFIX
 
 PANEL = re.compile(r'<div role="status".*?</div>', re.DOTALL)
-PANEL_ROW = re.compile(r"<tr><th[^>]*>(.*?)</th>\s*<td[^>]*>(.*?)</td></tr>", re.DOTALL)
+PANEL_ROW = re.compile(r"<tr[^>]*><th[^>]*>(.*?)</th>\s*<td[^>]*>(.*?)</td></tr>", re.DOTALL)
 WORDS_SHOWN = 16
 
 

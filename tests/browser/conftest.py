@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from driver import CHROMIUM_FLAGS, Lab, NotebookPage, find_chromium, guarded_page, write_notebook
+from driver import Lab, NotebookPage, guarded_page, write_notebook
 
 
 @pytest.fixture(scope="session")
@@ -17,18 +17,6 @@ def lab(tmp_path_factory):
     server = Lab(tmp_path_factory.mktemp("lab"))
     yield server
     server.close()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Debian's Chromium. Missing is a failure, not a skip: an untested page is not a tested one."""
-    program = find_chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=CHROMIUM_FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from typing import Any
 
 from attention_course import codec
 from attention_course.comparing import Tolerance
+from attention_course.drivers import DRIVERS
 from attention_course.judging import Case, KnownMistake
 from attention_course.outcomes import Outcome, Terms
 
@@ -99,12 +100,14 @@ def load_exercise(exercise_id: str, folder: Path | None = None) -> PublicExercis
 def example(exercise_id: str, case: int = 1) -> dict[str, Any]:
     """Return the inputs of one public case, to try by hand: `softmax(**example("softmax", 2))`.
 
-    Cases count from 1, as the panel of `check` does. Raises CheckSetupError for an unknown
-    exercise or case.
+    PyTorch exercises get tensors. A module's example has the parts `build` (for the class),
+    `inputs` (for its call) and, as a rule, `weights`. Cases count from 1, as the panel of `check`
+    does. Raises CheckSetupError for an unknown exercise or case.
     """
-    cases = load_exercise(exercise_id).cases
+    exercise = load_exercise(exercise_id)
+    cases = exercise.cases
     if not (isinstance(case, int) and 1 <= case <= len(cases)):
         raise CheckSetupError(
             f"{exercise_id!r} has the cases 1 to {len(cases)}; {case!r} is none of them."
         )
-    return copy.deepcopy(dict(cases[case - 1].inputs))
+    return DRIVERS[exercise.driver].prepare(copy.deepcopy(dict(cases[case - 1].inputs)))

@@ -14,6 +14,23 @@ from attention_course.outcomes import Outcome
 
 KIND_NAMES = {"b": "True/False", "i": "integers", "u": "integers", "f": "floating-point numbers"}
 
+KIND_PHRASES = {
+    "array": "a NumPy array",
+    "tensor": "a PyTorch tensor",
+    "number": "a number",
+    "sequence": "a Python list or tuple",
+}
+# (what came, what is expected) that are as good as each other; shapes are compared anyway.
+GOOD_ENOUGH = {
+    ("array", "number"),
+    ("number", "array"),
+    ("tensor", "number"),
+    ("array", "sequence"),
+    ("tensor", "sequence"),
+    ("number", "sequence"),
+    ("sequence", "number"),
+}
+
 
 @dataclass(frozen=True)
 class Tolerance:
@@ -128,8 +145,9 @@ def compare(got: Outcome, expected: Outcome, tolerance: Tolerance) -> Difference
     for name, array in expected.outputs.items():
         if name not in got.outputs:
             return Difference("unusable", f"The answer has no `{name}`.")
-        if expected.kinds[name] == "array" and got.kinds[name] == "sequence":
-            sentence = f"`{name}` is a Python list or tuple; a NumPy array is expected."
+        wanted, kind = expected.kinds[name], got.kinds[name]
+        if kind != wanted and (kind, wanted) not in GOOD_ENOUGH:
+            sentence = f"`{name}` is {KIND_PHRASES[kind]}; {KIND_PHRASES[wanted]} is expected."
             return Difference("type", sentence, name)
         found = _compare_arrays(name, got.outputs[name], array, tolerance)
         if found:

@@ -16,7 +16,7 @@ from attention_course.outcomes import Outcome
 NEXT_STEPS = {
     "shape": "Write the shape of every intermediate array beside its line, then compare.",
     "dtype": "Look at the `dtype` of what you return.",
-    "type": "Wrap the result with `np.array(...)`, or keep it an array all the way.",
+    "type": "Print `type(...)` of what you return: where does it stop being what is asked for?",
     "nan": "NaN comes from 0/0, inf − inf or 0·inf: print the array before each division.",
     "values": "Take the failing case in hand with `example(...)` and check one entry on paper.",
     "raised": "Read the last line of the message first, then the line of yours that it names.",

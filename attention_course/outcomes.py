@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 STATUSES = ("returned", "raised", "timed out", "unusable")
-KINDS = ("array", "number", "sequence")
+KINDS = ("array", "tensor", "number", "sequence")
 DETAILS = ("traceback", "printed", "warning")
 LONGEST_TEXT = 2_000  # characters of a candidate's own text (prints, messages) that are kept
+
+
+class Unusable(Exception):
+    """The candidate, or what it returned, cannot be compared. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Outcome:
 
     `status` is one of "returned", "raised", "timed out" or "unusable" (it returned something that
     cannot be compared; `message` says what). `outputs` maps output names to arrays. `kinds` holds
-    for every output whether it came as "array", "number" or "sequence".
+    for every output whether it came as "array", "tensor", "number" or "sequence".
     """
 
     status: str

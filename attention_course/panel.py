@@ -28,6 +28,10 @@ def describe_inputs(inputs: Mapping[str, Any]) -> str:
     """Say in one line what a case's inputs look like: shapes of arrays, values of the rest."""
 
     def one(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return "{" + describe_inputs(value) + "}"
+        if isinstance(value, list | tuple) and any(isinstance(v, np.ndarray) for v in value):
+            return "[" + ", ".join(map(one, value)) + "]"
         return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
 
     return ", ".join(f"{name} {one(value)}" for name, value in inputs.items())

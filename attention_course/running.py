@@ -11,6 +11,7 @@ import contextlib
 import copy
 import io
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from attention_course.outcomes import LONGEST_TEXT, Outcome, Terms
+from attention_course.outcomes import LONGEST_TEXT, Outcome, Terms, Unusable
 from attention_course.recording import record_calls
 
 
@@ -84,12 +85,24 @@ class _BoundedText(io.StringIO):
         return len(text)
 
 
+def _tensor_as_array(tensor: Any, torch: Any) -> tuple[str, np.ndarray] | str:
+    if tensor.is_complex() or tensor.layout != torch.strided:
+        return f"it returned a tensor of dtype {tensor.dtype}; plain numbers are expected."
+    tensor = tensor.detach().cpu()
+    if tensor.dtype in (torch.bfloat16, torch.float16):  # NumPy lacks the first of them
+        tensor = tensor.float()
+    return "tensor", np.array(tensor.numpy())
+
+
 def _kind_and_array(value: Any) -> tuple[str, np.ndarray] | str:
     """Give (kind, copied array) of a returned value, or a sentence that says why it is unusable."""
     if value is None:
         return "it returned None. Is a `return` missing?"
     if value is NotImplemented or value is Ellipsis:
         return f"it returned {value!r}, the placeholder."
+    torch = sys.modules.get("torch")  # not imported for NumPy exercises
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _tensor_as_array(value, torch)
     if isinstance(value, np.ndarray | np.generic):
         array = np.array(value)
         if array.dtype.kind not in "biuf":
@@ -107,7 +120,7 @@ def _kind_and_array(value: Any) -> tuple[str, np.ndarray] | str:
         if array.dtype.kind not in "biuf":
             return f"it returned a {type(value).__name__} of things that are not numbers."
         return "sequence", array
-    return f"it returned a {type(value).__name__}; a NumPy array is expected."
+    return f"it returned a {type(value).__name__}; an array or a number is expected."
 
 
 def _read_result(result: Any, names: Sequence[str]) -> Outcome:
@@ -136,14 +149,19 @@ def _read_result(result: Any, names: Sequence[str]) -> Outcome:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    def differs(a: Any, b: Any) -> bool:
-        if isinstance(a, np.ndarray):
-            return a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes()
-        if isinstance(a, list | dict):
-            return repr(a) != repr(b)
-        return False
+    return tuple(name for name in before if _differs(before[name], after[name]))
 
-    return tuple(name for name in before if differs(before[name], after[name]))
+
+def _differs(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes()
+    if type(a) is not type(b):
+        return True
+    if isinstance(a, dict):
+        return a.keys() != b.keys() or any(_differs(a[name], b[name]) for name in a)
+    if isinstance(a, list | tuple):
+        return len(a) != len(b) or any(map(_differs, a, b))
+    return repr(a) != repr(b)  # NaN is like NaN
 
 
 def students_traceback(error: BaseException) -> str:
@@ -184,6 +202,8 @@ def run_case(call: Callable[..., Any], inputs: Mapping[str, Any], terms: Terms) 
         try:
             result = call_with_limit(lambda: call(**given), terms.seconds)
             outcome = _read_result(result, terms.outputs)
+        except Unusable as error:
+            outcome = Outcome("unusable", message=str(error))
         except OutOfTime as error:
             outcome = Outcome("timed out", message=str(error))
         except (Exception, SystemExit) as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 from attention_course.comparing import Tolerance, compare
 from attention_course.judging import Case, KnownMistake, Verdict, judge
@@ -24,6 +25,10 @@ GLOBAL_STATE: dict[str, Callable[[], Any]] = {
     "the warning filters": lambda: list(warnings.filters),
     "NumPy's error state": np.geterr,
     "NumPy's print options": np.get_printoptions,
+    "PyTorch's random state": lambda: torch.get_rng_state().numpy().tobytes(),
+    "PyTorch's default dtype": torch.get_default_dtype,
+    "PyTorch's threads": torch.get_num_threads,
+    "PyTorch's gradient mode": torch.is_grad_enabled,
 }
 
 

@@ -1,0 +1,49 @@
+"""How a candidate is run on a case: one driver for each kind of exercise.
+
+A driver holds no secret: it takes the candidate, the inputs of one case and the exercise's terms,
+and returns an `Outcome`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from attention_course.drivers import functions, modules, tensors
+from attention_course.outcomes import Outcome, Terms
+from attention_course.running import run_case
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One way to run a candidate.
+
+    `call(candidate, terms, **inputs)` runs it on the stored inputs of a case and returns what is
+    compared. `prepare(inputs)` turns stored inputs into what the candidate gets, for `example`.
+    """
+
+    call: Callable[..., Any]
+    prepare: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+
+
+DRIVERS: dict[str, Driver] = {
+    "function": Driver(functions.call_function),
+    "tensor_function": Driver(tensors.call_tensor_function, tensors.as_tensors),
+    "module": Driver(modules.call_module, tensors.as_tensors),
+}
+
+
+def run_all(
+    driver: str, candidate: Any, all_inputs: Sequence[Mapping[str, Any]], terms: Terms
+) -> list[Outcome]:
+    """Run the candidate on every case; after the first timeout the rest is not tried."""
+    outcomes: list[Outcome] = []
+    call = partial(DRIVERS[driver].call, candidate, terms)
+    for inputs in all_inputs:
+        if outcomes and outcomes[-1].status == "timed out":
+            outcomes.append(outcomes[-1])
+        else:
+            outcomes.append(run_case(call, inputs, terms))
+    return outcomes

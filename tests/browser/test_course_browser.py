@@ -1,4 +1,4 @@
-"""The chapters as a student meets them: released, run, answered, validated; and the solutions."""
+"""The chapters as a student meets them: released, run, answered, validated."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import shutil
 import nbformat
 import pytest
 from driver import REPOSITORY, TRACEBACK, keep, keep_cells, picture_changes
-from nbclient import NotebookClient
+from notebook_runs import errors_and_warnings
 
 pytestmark = pytest.mark.slow
 
-COURSE, SOLUTIONS = REPOSITORY / "course", REPOSITORY / "solutions"
+COURSE = REPOSITORY / "course"
 GREEN = "rgb(26, 127, 55)"
 
 
@@ -46,18 +46,6 @@ def assert_failed_shortly(cell, cause):
     assert panel.evaluate("e => getComputedStyle(e).borderLeftColor") != GREEN
     error = cell.locator(TRACEBACK).inner_text().strip()
     assert error == "CheckFailed: " + said.splitlines()[0].removeprefix("✗ ")
-
-
-def errors_and_warnings(notebook):
-    """(index of the cell, what it says) of every error and of all that went to stderr."""
-    told = []
-    for index, cell in enumerate(notebook.cells):
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                told.append((index, "\n".join(output.traceback)))
-            elif output.output_type == "stream" and output.name == "stderr":
-                told.append((index, "stderr: " + output.text))
-    return told
 
 
 def run_unsolved(nb):
@@ -174,12 +162,3 @@ def test_validate(lab, open_notebook):
     assert "CheckFailed: as_column: not yet right, 1 of 3 cases passed" in said
     assert "Likely cause: The new axis is in front" in said
     assert "Success" in validate(column, "Success")
-
-
-@pytest.mark.parametrize("chapter", sorted(path.name for path in SOLUTIONS.glob("*/")))
-def test_solutions_run_without_a_word(chapter, tmp_path):
-    folder = shutil.copytree(SOLUTIONS / chapter, tmp_path / chapter)
-    notebook = nbformat.read(folder / f"{chapter}.ipynb", as_version=4)
-    resources = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, timeout=120, allow_errors=True, resources=resources).execute()
-    assert errors_and_warnings(notebook) == []

@@ -1,0 +1,34 @@
+"""Run a chapter's notebook without a browser and read what it complained about."""
+
+from __future__ import annotations
+
+import shutil
+
+import nbformat
+from nbclient import NotebookClient
+
+from autograder.masters import ROOT
+
+
+def errors_and_warnings(notebook):
+    """(index of the cell, what it says) of every error and of all that went to stderr."""
+    told = []
+    for index, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                told.append((index, "\n".join(output.traceback)))
+            elif output.output_type == "stream" and output.name == "stderr":
+                told.append((index, "stderr: " + output.text))
+    return told
+
+
+def run_chapter(kind, chapter, folder, left_out=lambda cell: False):
+    """Runs a copy of a built notebook ("course" or "solutions"); cells left out stay unrun."""
+    copy = shutil.copytree(ROOT / kind / chapter, folder / chapter)
+    notebook = nbformat.read(copy / f"{chapter}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and left_out(cell):
+            cell.source = ""
+    resources = {"metadata": {"path": str(copy)}}
+    NotebookClient(notebook, timeout=240, allow_errors=True, resources=resources).execute()
+    return notebook

@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
+# Test files at a time: many of them wait for kernels more than they compute.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: bench help setup lab test demo audit notebooks lint image clean browser-tools
@@ -32,7 +34,7 @@ lab: $(READY) ## open the course in JupyterLab (ARGS="--no-browser --port 8899")
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter lab --ServerApp.root_dir=course $(ARGS)
 
 test: $(READY) browser-tools ## run all tests (ARGS="-k softmax" for some)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 browser-tools: # what some tests need beyond pip; installed where that is possible without asking
 	@for tool in chromium bwrap; do command -v $$tool >/dev/null || missing=1; done; \

@@ -110,8 +110,10 @@ def _recognise(
         if all(_alike(outcomes[i], m.outcomes[i]) for i in failed)
         and any(same_outcome(outcomes[i], m.outcomes[i]) for i in failed)
     ]
+    if len(fitting) < 2:
+        return fitting[0] if fitting else None
     everywhere = [m for m in fitting if all(map(_alike, outcomes, m.outcomes))]
-    return next(iter(everywhere or fitting), None)
+    return (everywhere or fitting)[0]
 
 
 def judge(

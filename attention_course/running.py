@@ -10,6 +10,7 @@ import _thread
 import contextlib
 import copy
 import io
+import math
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,68 @@ def _interrupt_main_thread() -> None:
         _thread.interrupt_main()
 
 
+@dataclass(eq=False)
+class _Limit:
+    """The time limit of one call that is under way."""
+
+    deadline: float
+    done: bool = False
+    fired: bool = False
+
+
+class _Watch(threading.Thread):
+    """Interrupts the main thread when a limit is up.
+
+    One thread for all calls: starting one for each would take longer than most calls do. It is
+    only woken for a limit that ends before the time that it wakes at anyway.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="time limits", daemon=True)
+        self._changed = threading.Condition()
+        self._limits: list[_Limit] = []
+        self._wakes = math.inf
+
+    def add(self, limit: _Limit) -> None:
+        """Watch over one more limit."""
+        with self._changed:
+            self._limits.append(limit)
+            if limit.deadline < self._wakes:
+                self._changed.notify()
+
+    def remove(self, limit: _Limit) -> None:
+        """Forget a limit."""
+        limit.done = True
+        with self._changed:
+            self._limits.remove(limit)
+
+    def run(self) -> None:
+        """Wait for the next limit, for ever."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for limit in self._limits:
+                    if limit.deadline <= now and not (limit.done or limit.fired):
+                        limit.fired = True
+                        _interrupt_main_thread()
+                self._wakes = min(
+                    (x.deadline for x in self._limits if not x.fired), default=math.inf
+                )
+                self._changed.wait(None if self._wakes == math.inf else self._wakes - now)
+
+
+_watch: _Watch | None = None
+
+
+def _the_watch() -> _Watch:
+    """Return this process's watch; a forked process has inherited one whose thread is not there."""
+    global _watch
+    if _watch is None or not _watch.is_alive():
+        _watch = _Watch()
+        _watch.start()
+    return _watch
+
+
 def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     """Call `function` in this (main) thread and interrupt it after `seconds`.
 
@@ -48,29 +111,17 @@ def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     interruptible = callable(signal.getsignal(signal.SIGINT))
     if not interruptible or threading.current_thread() is not threading.main_thread():
         return function()
-    lock = threading.Lock()
-    state = {"done": False, "fired": False}
-
-    def interrupt() -> None:
-        with lock:
-            if not state["done"]:
-                state["fired"] = True
-                _interrupt_main_thread()
-
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    timer.start()
+    watch, limit = _the_watch(), _Limit(time.monotonic() + seconds)
     try:
+        watch.add(limit)
         try:
             return function()
         finally:
-            with lock:
-                state["done"] = True
-            timer.cancel()
-            if state["fired"]:
+            watch.remove(limit)
+            if limit.fired:
                 time.sleep(0.2)  # the interrupt may still be on its way: meet it here
     except KeyboardInterrupt:
-        if not state["fired"]:
+        if not limit.fired:
             raise  # the reader pressed Stop
     raise OutOfTime(f"no answer within {seconds:g} s")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +36,31 @@ class Misconception:
     def name(self) -> str:
         """Name of the misconception, as verdicts report it."""
         return self.function.__name__
+
+
+class OutcomesOnDemand(Sequence):
+    """What a candidate does on each case, found out when somebody looks at it.
+
+    Most known mistakes are told from an answer by a single case: the others need not be run.
+    """
+
+    def __init__(self, run: Callable[[Case], Outcome], cases: Sequence[Case]):
+        self._run, self._cases = run, cases
+        self._known: dict[int, Outcome] = {}
+        self._hanging: Outcome | None = None
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def __getitem__(self, index: int) -> Outcome:
+        """Return the outcome on one case; after the first timeout the rest is not tried."""
+        case = self._cases[index]
+        if index not in self._known:
+            outcome = self._hanging or self._run(case)
+            if outcome.status == "timed out":
+                self._hanging = outcome
+            self._known[index] = outcome
+        return self._known[index]
 
 
 @dataclass(frozen=True)
@@ -129,8 +154,12 @@ class Exercise:
 
     def known_mistakes(self, cases: list[Case]) -> list[KnownMistake]:
         """Give what each misconception does on `cases`."""
+
+        def outcomes(function: Callable[..., Any]) -> OutcomesOnDemand:
+            return OutcomesOnDemand(lambda case: self.run(function, [case])[0], cases)
+
         return [
-            KnownMistake(m.name, m.cause, m.next_step, self.run(m.function, cases))
+            KnownMistake(m.name, m.cause, m.next_step, outcomes(m.function))
             for m in self.misconceptions
         ]
 

@@ -1,3 +1,5 @@
+import os
+import threading
 import time
 import warnings
 
@@ -145,3 +147,22 @@ def test_outcomes_travel_as_plain_data():
 def test_a_forged_outcome_gives_a_value_error(plain):
     with pytest.raises(ValueError):
         Outcome.from_plain(plain)
+
+
+def test_one_thread_watches_over_all_calls_also_nested_and_after_a_fork():
+    def nested():
+        with pytest.raises(OutOfTime):
+            call_with_limit(lambda: time.sleep(5), 0.02)
+        return threading.active_count()
+
+    call_with_limit(lambda: None, 5)
+    before = threading.active_count()
+    assert [call_with_limit(nested, 5) for _ in range(3)] == [before] * 3
+    child = os.fork()
+    if child == 0:
+        try:
+            call_with_limit(lambda: time.sleep(5), 0.02)
+        except OutOfTime:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -18,7 +18,7 @@ from traitlets.config import Config
 
 from attention_course import codec
 from attention_course.checks_file import FILE_NAME
-from autograder.exercises import chapters
+from autograder.exercises import of_chapter
 from autograder.masters import ROOT, MasterError, master_names, read_master
 
 STUB = {"python": "# YOUR CODE HERE\nraise NotImplementedError"}
@@ -34,13 +34,13 @@ def put_tools_on_path() -> None:
 
 def checks_text(chapter: str) -> str:
     """Return the text of a chapter's public checks file."""
-    plain = {name: item.public_plain() for name, item in chapters()[chapter].items()}
+    plain = {name: item.public_plain() for name, item in of_chapter(chapter).items()}
     return codec.dumps(plain, codec.SIGNIFICANT_DIGITS) + "\n"
 
 
 def write_source(chapter: str, folder: Path, solutions: Path) -> None:
     """Write nbgrader's source folder of a chapter. Raises MasterError if the master is broken."""
-    exercises = chapters().get(chapter, {})
+    exercises = of_chapter(chapter)
     master = read_master(solutions / f"{chapter}.py", exercises)
     folder.mkdir(parents=True)
     nbformat.write(master.notebook, folder / f"{chapter}.ipynb")

@@ -1,5 +1,8 @@
 """Exercises as data: what known mistakes would do is found out only as far as it is needed."""
 
+import subprocess
+import sys
+
 import pytest
 
 from attention_course.judging import Case
@@ -54,3 +57,13 @@ def test_an_answer_not_attempted_costs_each_known_mistake_one_case(monkeypatch):
     outcomes = exercise.run(not_attempted, cases)
     assert exercise.judge(outcomes, cases).status == "not attempted"
     assert runs == [len(cases)] + [1] * len(exercise.misconceptions)
+
+
+def test_one_chapter_is_loaded_without_the_others():
+    program = (
+        "import sys\nfrom autograder.exercises import of_chapter\n"
+        "print(len(of_chapter('01_shapes')) > 3, of_chapter('99_no'), "
+        "[m for m in sys.modules if m.startswith('autograder.exercises.ch')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "True {} ['autograder.exercises.ch01_shapes']"

@@ -13,20 +13,36 @@ from autograder.exercise import Exercise
 
 
 @functools.cache
+def of_chapter(chapter: str) -> dict[str, Exercise]:
+    """Map one chapter's exercises by id, loading no other chapter; empty if there is none such.
+
+    Raises ValueError for an id used twice.
+    """
+    name = f"ch{chapter}"
+    if name not in {module.name for module in pkgutil.iter_modules(__path__)}:
+        return {}
+    module = importlib.import_module(f"{__name__}.{name}")
+    found = {exercise.id: exercise for exercise in module.EXERCISES}
+    if len(found) < len(module.EXERCISES):
+        raise ValueError(f"{name} uses an exercise's id twice")
+    return found
+
+
+@functools.cache
 def chapters() -> dict[str, dict[str, Exercise]]:
     """Map each chapter's name to its exercises by id. Raises ValueError for an id used twice."""
-    found: dict[str, dict[str, Exercise]] = {}
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    found = {
+        name.removeprefix("ch"): of_chapter(name.removeprefix("ch"))
+        for name in names
+        if name.startswith("ch")
+    }
     seen: dict[str, str] = {}
-    for module_info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
-        if not module_info.name.startswith("ch"):
-            continue
-        chapter = module_info.name.removeprefix("ch")
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
-        for exercise in module.EXERCISES:
-            if exercise.id in seen:
-                raise ValueError(f"{exercise.id} is in {seen[exercise.id]} and in {chapter}")
-            seen[exercise.id] = chapter
-        found[chapter] = {exercise.id: exercise for exercise in module.EXERCISES}
+    for chapter, exercises in found.items():
+        for exercise_id in exercises:
+            if exercise_id in seen:
+                raise ValueError(f"{exercise_id} is in {seen[exercise_id]} and in {chapter}")
+            seen[exercise_id] = chapter
     return found
 
 

@@ -13,7 +13,7 @@ from attention_course.comparing import Difference
 from attention_course.judging import NEXT_STEPS, Case, Verdict
 from attention_course.outcomes import Outcome
 from autograder.exercise import Exercise
-from autograder.exercises import chapters
+from autograder.exercises import of_chapter
 from autograder.masters import CHECK_PREFIX, grade_id
 
 METADATA_KEY = "attention_course"
@@ -21,7 +21,7 @@ METADATA_KEY = "attention_course"
 
 def check_cells(notebook: NotebookNode, chapter: str) -> list[tuple[NotebookNode, Exercise]]:
     """Pair every check cell of a notebook with its exercise."""
-    exercises = chapters().get(chapter, {})
+    exercises = of_chapter(chapter)
     return [
         (cell, exercises[grade_id(cell).removeprefix(CHECK_PREFIX)])
         for cell in notebook.cells

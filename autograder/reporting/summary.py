@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autograder.exercises import chapters
+from autograder.exercises import of_chapter
 from autograder.reporting.marks import Mark, Student, Table
 
 EXAMPLES = 5  # student ids named beside a number
@@ -100,7 +100,7 @@ def exercise_rows(table: Table) -> list[ExerciseRow]:
 
 def misconceptions(table: Table) -> list[Group]:
     """List recognised mistakes: exercise, what students did (the cause), name."""
-    exercises = chapters().get(table.assignment, {})
+    exercises = of_chapter(table.assignment)
     causes = {
         (name, mistake.name): mistake.cause
         for name, exercise in exercises.items()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import inspect
+import os
 import re
 import sys
 import threading
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
+_COURSE = os.path.join(os.path.dirname(__file__), "")
 _LIBRARY = re.compile(r"[/\\](site|dist)-packages[/\\]")
 # Whoever takes the recorder away has something to hide.
 ALWAYS_FORBIDDEN = ("sys.setprofile", "sys.settrace", "threading.setprofile", "threading.settrace")
@@ -50,8 +52,8 @@ class Recorder:
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         """Be the profiler hook."""
-        if not self._on or frame.f_globals.get("__name__") == __name__:
-            return  # threads of the candidate may live on; this module turns the recorder off
+        if not self._on or frame.f_code.co_filename.startswith(_COURSE):
+            return  # threads of the candidate may live on; the course itself may use a library
         if event == "call":
             self._codes.add(frame.f_code)
         elif event == "c_call":

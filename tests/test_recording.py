@@ -105,6 +105,21 @@ def test_a_whole_package_can_be_forbidden(candidate):
     assert run_case(lambda: float(np.exp(1.0)), {}, terms).forbidden_calls == ()
 
 
+@pytest.mark.parametrize("result", [(2, 3), [2.0], 1.5, np.ones(3)])
+def test_reading_inputs_and_results_is_no_call_of_the_candidate(result):
+    terms = Terms(forbidden=("numpy.*", "torch.*"))
+    inputs = {"first": (2, 3), "second": np.ones(2), "third": [1]}
+    outcome = run_case(lambda first, second, third: result, inputs, terms)
+    assert (outcome.status, outcome.forbidden_calls) == ("returned", ())
+
+
+def test_a_candidate_cannot_pose_as_the_course():
+    namespace = {"np": np, "__name__": "attention_course.recording"}
+    exec("def candidate(): return np.empty(3)", namespace)
+    outcome = run_case(namespace["candidate"], {}, Terms(forbidden=("numpy.*",)))
+    assert outcome.forbidden_calls == ("numpy",)
+
+
 def test_own_functions_may_have_any_name():
     outcome = run_case(lambda: softmax(np.ones(3)), {}, Terms(forbidden=("*softmax*",)))
     assert outcome.forbidden_calls == ()

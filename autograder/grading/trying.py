@@ -16,6 +16,7 @@ from attention_course.checking import HIDDEN_CASES_FILE
 from attention_course.judging import Verdict
 from autograder.exercise import PUBLIC_SEED, Exercise
 from autograder.grading.execution import SandboxedExecute
+from autograder.grading.source_search import SourceSearch
 from autograder.grading.verdicts import no_result, recorded_outcomes, task
 from autograder.masters import CHECK_PREFIX, KERNELSPEC
 
@@ -46,7 +47,8 @@ def try_candidate(exercise: Exercise, source: str, seed: int | None = None) -> d
         document = codec.dumps({exercise.id: task(exercise, cases)})
         Path(folder, HIDDEN_CASES_FILE).write_text(document, encoding="utf-8")
         SandboxedExecute(timeout=30).preprocess(notebook, {"metadata": {"path": folder}})
-    answer, check = notebook.cells[1:]
+    given, answer, check = notebook.cells
+    search = SourceSearch(notebook, nbformat.from_dict({**notebook, "cells": [given]}), {})
     outcomes = recorded_outcomes(check, exercise.id, len(cases))
     verdicts = {}
     for name, members in sets.items():
@@ -54,7 +56,7 @@ def try_candidate(exercise: Exercise, source: str, seed: int | None = None) -> d
             verdicts[name] = no_result(exercise, answer, check)
         else:
             own, outcomes = outcomes[: len(members)], outcomes[len(members) :]
-            verdicts[name] = exercise.judge(own, members)
+            verdicts[name] = search.judged(exercise.judge(own, members), exercise, check)
     return verdicts
 
 

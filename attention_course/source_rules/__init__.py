@@ -1,0 +1,1 @@
+"""Search the source of an answer for what its exercise forbids. Nothing is run."""

@@ -363,7 +363,7 @@ compare_predictions(predictions)
 #    shape of a single number.
 # 2. Return the shape they broadcast to, as a tuple.
 # 3. If they clash, raise `ValueError` (any message).
-# 4. Write the rule yourself: do without `np.broadcast_shapes` and its relatives.
+# 4. Write the rule yourself, in plain Python: no NumPy, nor any other library of arrays.
 #
 # Example: `broadcast_shape((4, 1), (3,))` gives `(4, 3)`; `(2, 3)` with `(2,)` raises.
 

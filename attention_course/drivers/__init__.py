@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from attention_course.drivers import functions, modules, tensors
+from attention_course.drivers import (
+    caching,
+    devices,
+    functions,
+    modules,
+    steps,
+    tensors,
+    timing,
+    watching,
+)
 from attention_course.outcomes import Outcome, Terms
 from attention_course.running import run_case
 
@@ -32,6 +41,13 @@ DRIVERS: dict[str, Driver] = {
     "function": Driver(functions.call_function),
     "tensor_function": Driver(tensors.call_tensor_function, tensors.as_tensors),
     "module": Driver(modules.call_module, tensors.as_tensors),
+    "measured_function": Driver(watching.call_measured_function, tensors.as_tensors),
+    "moved_batch": Driver(devices.call_moving, tensors.as_tensors),
+    "portable_module": Driver(devices.call_portable_module, tensors.as_tensors),
+    "timing": Driver(timing.call_timing),
+    "mixed_loss": Driver(steps.call_mixed_loss, tensors.as_tensors),
+    "accumulated_step": Driver(steps.call_accumulated_step, tensors.as_tensors),
+    "cached_layer": Driver(caching.call_cached_layer, tensors.as_tensors),
 }
 
 

@@ -1,5 +1,8 @@
 """The drivers of PyTorch exercises: what they hand over, find out and put back."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -30,6 +33,20 @@ def test_gradients_are_asked_of_autograd():
     np.testing.assert_allclose(outcome.outputs["gradient of x"], 2 * X * weights)
     outcome = run("tensor_function", lambda x: (x**2).sum(), {"x": X}, PRODUCT)
     np.testing.assert_allclose(outcome.outputs["gradient of x"], 2 * X)
+
+
+def test_a_gradient_is_no_reason_to_import_sympy():
+    """PyTorch imports it for `grad_outputs`, which takes longer than an answer may take."""
+    code = (
+        "import sys, numpy; from attention_course.drivers import run_all;"
+        "from attention_course.outcomes import Terms; x = numpy.ones((2, 3));"
+        "terms = Terms(outputs=('result', 'gradient of x'));"
+        "inputs = [{'x': x}, {'x': x, 'upstream': x}];"
+        "outcomes = run_all('tensor_function', lambda x: x**2, inputs, terms);"
+        "assert [outcome.status for outcome in outcomes] == ['returned'] * 2, outcomes;"
+        "assert 'torch' in sys.modules and 'sympy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("cut", [lambda x: x.detach() * 2, lambda x: torch.ones(2, 3).double()])

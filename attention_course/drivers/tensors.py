@@ -82,8 +82,9 @@ def with_gradients(result: Any, own: Sequence[str], leaves: Mapping[str, Any], u
         upstream = None  # the wrong shape is found by the comparison
     found = [None] * len(leaves)
     if first.requires_grad:
-        upstream = torch.ones_like(first) if upstream is None else upstream.to(first.dtype)
-        found = torch.autograd.grad(first, list(leaves.values()), upstream, allow_unused=True)
+        # A weighted sum: given `grad_outputs`, PyTorch would first import SymPy, for seconds.
+        total = (first if upstream is None else first * upstream.to(first.dtype)).sum()
+        found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
     gradients = (
         torch.zeros_like(leaf) if gradient is None else gradient
         for leaf, gradient in zip(leaves.values(), found, strict=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from attention_course.drivers import (
     caching,
+    decoding,
     devices,
     functions,
     modules,
@@ -49,6 +50,8 @@ DRIVERS: dict[str, Driver] = {
     "timing": Driver(timing.call_timing),
     "mixed_loss": Driver(steps.call_mixed_loss, tensors.as_tensors),
     "accumulated_step": Driver(steps.call_accumulated_step, tensors.as_tensors),
+    "search": Driver(decoding.call_search, decoding.with_model),
+    "cached_decoder": Driver(decoding.call_cached_decoder, decoding.for_one_step),
     "cached_layer": Driver(caching.call_cached_layer, tensors.as_tensors),
 }
 

@@ -209,6 +209,11 @@ SLICE_HEADS = Exercise(
         ),
     ),
     accepted=(slice_by_turning_axes, slice_by_chunks, slice_by_einsum, slice_by_loop),
+    equivalent_mutants={
+        "`b_qkv.unflatten(0, (3, heads, -1))` → `b_qkv.unflatten(-1, (3, heads, -1))`": (
+            "the biases have one axis"
+        ),
+    },
 )
 
 # --- gated_heads ---------------------------------------------------------------------------------
@@ -414,4 +419,7 @@ GATED_HEADS = Exercise(
         gated_in_the_matrix,
         gated_after_merging,
     ),
+    equivalent_mutants={
+        "`gated.transpose(1, 2)` → `gated.transpose(2, 1)`": "the same exchange of two axes",
+    },
 )

@@ -215,4 +215,15 @@ HEAD_IMPORTANCE = Exercise(
         importance_by_formula,
         importance_by_gates_for_each_example,
     ),
+    equivalent_mutants={
+        "`(head_outputs * gates).transpose(1, 2)` → `(head_outputs * gates).transpose(2, 1)`": (
+            "the same exchange of two axes"
+        ),
+        "`head_outputs * gates` → `head_outputs / gates`": (
+            "at 1, the derivatives of g and of 1/g differ by their sign"
+        ),
+        "`output - target` → `target - output`": "the difference is squared",
+        "`gradient[:, :, 0, 0]` → `gradient[:, :, -1, 0]`": "this axis has length 1",
+        "`gradient[:, :, 0, 0]` → `gradient[:, :, 0, -1]`": "this axis has length 1",
+    },
 )

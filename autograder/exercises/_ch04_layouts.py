@@ -221,7 +221,6 @@ FROM_PYTORCH = Exercise(
         ),
     ),
     accepted=(converted_by_t, converted_by_thirds, converted_by_einsum),
-    equivalent_mutants={},
 )
 
 # --- chunked_from_interleaved --------------------------------------------------------------------
@@ -394,4 +393,13 @@ CHUNKED_FROM_INTERLEAVED = Exercise(
         chunked_by_cat,
         chunked_by_numpy,
     ),
+    equivalent_mutants={
+        "`w_qkv.unflatten(1, (heads, 3, -1)).transpose(1, 2)` → "
+        "`w_qkv.unflatten(1, (heads, 3, -1)).transpose(2, 1)`": "the same exchange of two axes",
+        "`b_qkv.unflatten(0, (heads, 3, -1)).transpose(0, 1)` → "
+        "`b_qkv.unflatten(0, (heads, 3, -1)).transpose(1, 0)`": "the same exchange of two axes",
+        "`b_qkv.unflatten(0, (heads, 3, -1))` → `b_qkv.unflatten(-1, (heads, 3, -1))`": (
+            "the biases have one axis"
+        ),
+    },
 )

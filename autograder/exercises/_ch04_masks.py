@@ -353,4 +353,8 @@ ATTEND_WITH_PADDING = Exercise(
         attend_by_renormalising,
         attend_by_large_negative,
     ),
+    equivalent_mutants={
+        "`queries.shape[-2]` → `queries.shape[2]`": "there are always four axes",
+        "`keys.shape[-2]` → `keys.shape[2]`": "there are always four axes",
+    },
 )

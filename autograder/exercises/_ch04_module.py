@@ -334,7 +334,9 @@ MULTI_HEAD_ATTENTION = Exercise(
     asks="Write multi-head self-attention with a mask as an nn.Module with layers qkv and out.",
     parameters=("build", "weights", "inputs", "upstream"),
     driver="module",
+    seconds=5.0,
     outputs=("output", "weights", "gradient of x", "gradient of qkv.bias"),
+    forbidden=("torch.nn.functional.multi_head_attention_forward",),
     groups={
         "layer": Group(2, "the layer without a mask, and its gradients"),
         "mask": Group(2, "masks for each sentence or for each head"),
@@ -431,4 +433,11 @@ MULTI_HEAD_ATTENTION = Exercise(
         ),
     ),
     accepted=(BySdpa, ByEinsum, ByLoop),
+    equivalent_mutants={
+        "`part.unflatten(-1, (self.heads, -1)).transpose(1, 2)` → "
+        "`part.unflatten(-1, (self.heads, -1)).transpose(2, 1)`": "the same exchange of two axes",
+        "`(weights @ values).transpose(1, 2)` → `(weights @ values).transpose(2, 1)`": (
+            "the same exchange of two axes"
+        ),
+    },
 )

@@ -220,6 +220,10 @@ TO_HEADS = Exercise(
         ),
     ),
     accepted=(to_heads_by_view, to_heads_by_chunk, to_heads_by_einsum, to_heads_by_slices),
+    equivalent_mutants={
+        "`x.unflatten(-1, (heads, -1)).transpose(-3, -2)` → "
+        "`x.unflatten(-1, (heads, -1)).transpose(-2, -3)`": "the same exchange of two axes",
+    },
 )
 
 # --- from_heads ----------------------------------------------------------------------------------
@@ -384,4 +388,7 @@ FROM_HEADS = Exercise(
         from_heads_by_view,
         from_heads_by_einsum,
     ),
+    equivalent_mutants={
+        "`x.transpose(-3, -2)` → `x.transpose(-2, -3)`": "the same exchange of two axes",
+    },
 )

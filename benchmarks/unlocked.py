@@ -11,38 +11,48 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.kernels import provisioner, warm_kernel
+from autograder.kernels import warm, warm_kernel
+
+KERNELS = str(Path(warm_kernel.__file__).parent)
 
 
-def serve(scratch: str) -> None:
+def serve(scratch: str, settings: str) -> None:
     """Be the warm process: `warm_kernel.main` with its locks taken off."""
 
-    def run(folder: str, argv: list[str], settings: dict) -> int:
+    def lock_up(folder: str, uid: int | None, settings: dict) -> None:
         place = Path(scratch, Path(folder).name)
-        own = place / "run" / "kernel.json"
-        connection = json.loads(own.read_text())
-        connection["ip"] = connection["ip"].replace(warm_kernel.SOCKETS, str(place / "run"))
-        own.write_text(json.dumps(connection))
         warm_kernel.HOME, warm_kernel.SOCKETS = str(place / "home"), str(place / "run")
-        warm_kernel.become_kernel(folder, ["-f", str(own), *argv[2:]], settings)
+        os.chdir(warm_kernel.HOME)
+        checking = sys.modules["attention_course.checking"]
+        checking.load_hidden_cases(place / "run" / checking.HIDDEN_CASES_FILE)
+
+    def run(folder: str, uid: int | None, argv: list[str] | None, settings: dict) -> int:
+        lock_up(folder, uid, settings)
+        warm_kernel.run_batch()
         return 0
 
-    for name in ("new_rooms", "set_limits", "drop_rights", "die_with_parent"):
-        setattr(warm_kernel, name, lambda *_: None)
     warm_kernel.run_in_new_namespaces = run
+    sys.path.insert(0, KERNELS)
+    sys.argv = [sys.argv[0], settings]
     warm_kernel.main()
 
 
 def main() -> None:
     """Run nbgrader in this process with the warm process replaced."""
-    environment = {"NBGRADER_EXECUTION": "autograde", "OMP_NUM_THREADS": "1"}
-    os.environ.update(environment)
+    os.environ.update({"NBGRADER_EXECUTION": "autograde", "OMP_NUM_THREADS": "1"})
+    os.environ.update({"IPYTHONDIR": "/tmp/ipython"})
 
-    def command(scratch: Path) -> list[str]:
-        settings = json.dumps({"limits": {}, "uid": None, "visible": []})
-        return [sys.executable, __file__, "--serve", str(scratch), settings]
+    def command(scratch: Path, modules: tuple[str, ...], listener: int) -> list[str]:
+        settings = {"uid": None, "modules": modules, "listener": listener}
+        return [sys.executable, __file__, "--serve", str(scratch), json.dumps(settings)]
 
-    provisioner.bwrap_command = command
+    warm.bwrap_command = command
+    popen = warm.subprocess.Popen
+
+    def with_environment(*arguments, env=None, **options):
+        return popen(*arguments, env=os.environ, **options)
+
+    warm.subprocess.Popen = with_environment
     from nbgrader.apps.nbgraderapp import main as nbgrader
 
     sys.argv[0] = "nbgrader"
@@ -51,8 +61,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--serve":
-        scratch = sys.argv[2]
-        sys.argv = [sys.argv[0], sys.argv[3]]
-        serve(scratch)
+        serve(*sys.argv[2:4])
     else:
         main()

@@ -11,7 +11,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 import attention_course
 from autograder.grading.execution import SandboxedExecute
-from autograder.kernels import provisioner, sandbox
+from autograder.kernels import sandbox
+from autograder.kernels.warm import Shared
 from autograder.masters import KERNELSPEC, ROOT
 
 pytestmark = pytest.mark.slow
@@ -38,6 +39,7 @@ ACTS = {
     "see a process outside": "assert b'VICTIM' in open(f'/proc/{VICTIM}/cmdline', 'rb').read()",
     "fill the disk": "open('big', 'wb').write(bytes(2**20) * 0 + bytes(120 * 2**20))",
     "take seven gigabytes": "import mmap; mmap.mmap(-1, 7 * 2**30).close()",
+    "ask for a kernel": ("s = socket.socket(socket.AF_UNIX); s.connect(f'{WARM}/warm'); s.close()"),
     "start 400 processes": (
         "children = []\n"
         "try:\n"
@@ -63,7 +65,13 @@ def world(tmp_path_factory):
         [sys.executable, "-c", "import time; time.sleep(600)", "VICTIM"],
         env={**os.environ, "GRADER_TOKEN": "secret"},
     )
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.socket(socket.AF_UNIX) as local,
+        socket.socket(socket.AF_UNIX) as warm,
+    ):
+        warm.bind(str(outside / "warm"))
+        warm.listen()
         port = server.getsockname()[1]
         local.bind(f"\0course-test-{port}")
         local.listen()
@@ -73,6 +81,7 @@ def world(tmp_path_factory):
             "PACKAGE": attention_course.__file__,
             "PORT": port,
             "VICTIM": victim.pid,
+            "WARM": str(outside),
         }
     victim.kill()
 
@@ -83,25 +92,34 @@ MODES = ["user"] + ["root"] * (os.geteuid() == 0)
 @pytest.fixture(scope="module", params=MODES)
 def mode(request):
     """Run the tests in every way in which kernels can be locked up on this machine."""
-    provisioner._Shared.close()
+    Shared.close()
     if request.param == "user":
         forced = sandbox.Possibility(tuple(sandbox.USER_MODE))
-        patch = pytest.MonkeyPatch()
-        for module in (sandbox, provisioner):
-            patch.setattr(module, "possibility", lambda: forced)
-        yield request.param
-        patch.undo()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sandbox, "possibility", lambda: forced)
+            yield request.param
     else:
         assert sandbox.possibility().uid is not None
         yield request.param
-    provisioner._Shared.close()
+    Shared.close()
+
+
+@pytest.fixture(params=["in one go", "cell by cell"])
+def way(request, monkeypatch):
+    """Run the test in both ways in which cells are run."""
+    if request.param == "cell by cell":
+        monkeypatch.setattr(SandboxedExecute, "_run_in_one_go", lambda *_: False)
+    else:
+        monkeypatch.setattr(SandboxedExecute, "create_kernel_manager", None)
+    return request.param
 
 
 def run(folder, *sources, timeout=20):
     """Run cells in one kernel; return what each printed, or its error's name."""
     notebook = new_notebook(metadata={"kernelspec": KERNELSPEC})
     notebook.cells = [new_code_cell(source) for source in sources]
-    SandboxedExecute(timeout=timeout).preprocess(notebook, {"metadata": {"path": str(folder)}})
+    execute = SandboxedExecute(timeout=timeout, batch_seconds=timeout)
+    execute.preprocess(notebook, {"metadata": {"path": str(folder)}})
     texts = []
     for cell in notebook.cells:
         outputs = [o.get("text", "") or o.get("ename", "") for o in cell.outputs]
@@ -122,7 +140,7 @@ def attempt(act):
     )
 
 
-def test_every_forbidden_act_fails_inside(world, mode, tmp_path, monkeypatch):
+def test_every_forbidden_act_fails_inside(world, mode, way, tmp_path, monkeypatch):
     monkeypatch.setenv("GRADER_TOKEN", "secret")
     acts = (
         ACTS
@@ -134,6 +152,7 @@ def test_every_forbidden_act_fails_inside(world, mode, tmp_path, monkeypatch):
             if name != "start 400 processes"
         }
     )
+    world = {**world, "WARM": "/scratch"}
     cells = [PREAMBLE + assignments(world), *map(attempt, acts.values())]
     texts = run(tmp_path, *cells, timeout=120)[1:]
     pairs = list(zip(acts, texts, strict=True))
@@ -188,7 +207,7 @@ def processes_called(word):
     return found
 
 
-def test_nothing_is_left_for_the_next_kernel(mode, tmp_path):
+def test_nothing_is_left_for_the_next_kernel(mode, way, tmp_path):
     (number,) = run(tmp_path, LEAVE_TRACES)
     assert int(number) >= 0
     for _ in range(50):
@@ -200,18 +219,44 @@ def test_nothing_is_left_for_the_next_kernel(mode, tmp_path):
     assert text == "[] [] [] [] -1 []"
 
 
-def test_kernels_have_no_rights_and_cannot_see_each_other(mode, tmp_path):
+def test_kernels_have_no_rights_and_cannot_see_each_other(mode, way, tmp_path):
     (text,) = run(
         tmp_path,
         "import os\n"
         "status = open('/proc/self/status').read()\n"
         "fields = dict(line.split(':\\t') for line in status.splitlines() if ':\\t' in line)\n"
         "print(fields['CapEff'], fields['CapPrm'], fields['CapBnd'], fields['NoNewPrivs'])\n"
-        "print(os.getpid(), sorted(p for p in os.listdir('/proc') if p.isdigit()))",
+        "print(os.getpid(), sorted(p for p in os.listdir('/proc') if p.isdigit()))\n"
+        "print([fd for fd in range(40, 512) if os.path.exists(f'/proc/self/fd/{fd}')])",
     )
-    rights, seen = text.splitlines()
+    rights, seen, inherited = text.splitlines()
+    assert inherited == "[]" or way == "cell by cell"  # whose own sockets are that many
     assert rights == "0000000000000000 " * 3 + "1"
     assert seen == "1 ['1']"
+
+
+def test_cells_do_what_they_do_in_a_notebook(way, tmp_path):
+    (tmp_path / "helper.py").write_text("answer = 42")
+    cells = {
+        "x = 1\n1/0": "ZeroDivisionError",
+        "def f(:": "SyntaxError",
+        "print(x)\nx": "1",
+        "import helper\nprint(helper.answer)": "42",
+        "import asyncio\nawait asyncio.sleep(0.01)\nprint('slept')": "slept",
+        "import subprocess\nsubprocess.run(['echo', 'from a program']).returncode": "from a program",
+        "%%bash\necho from bash": "from bash",
+        "input('?')": "StdinNotImplementedError",
+        "from IPython.display import clear_output\nprint('gone')\nclear_output()\nprint('kept')": (
+            "kept"
+        ),
+        "print(len(In), get_ipython().kernel is not None)": "10 True",
+    }
+    assert dict(zip(cells, run(tmp_path, *cells), strict=True)) == cells
+
+
+def test_output_that_nobody_keeps_does_not_travel(way, tmp_path):
+    texts = run(tmp_path, "for i in range(200_000): print(i)", "print('y' * 10**7)", "print(1)")
+    assert [len(text) for text in texts] == [pytest.approx(200_000, abs=1), 200_000, 1]
 
 
 def test_a_dead_kernel_costs_one_cell(mode, tmp_path):
@@ -242,7 +287,7 @@ def test_endless_output_is_cut(tmp_path):
     assert len(text) <= 200_000
 
 
-def test_only_plain_small_files_come_along(mode, tmp_path):
+def test_only_plain_small_files_come_along(mode, way, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "numbers.txt").write_text("1 2 3")
     (tmp_path / "link.txt").symlink_to("/etc/hostname")
@@ -255,7 +300,7 @@ def test_only_plain_small_files_come_along(mode, tmp_path):
     assert text == "['./data/numbers.txt']"
 
 
-def test_files_that_came_along_can_be_changed_in_there_only(mode, tmp_path):
+def test_files_that_came_along_can_be_changed_in_there_only(mode, way, tmp_path):
     (tmp_path / "numbers.txt").write_text("1")
     (text,) = run(
         tmp_path, "open('numbers.txt', 'a').write('2')\nprint(open('numbers.txt').read())"
@@ -264,7 +309,7 @@ def test_files_that_came_along_can_be_changed_in_there_only(mode, tmp_path):
     assert (tmp_path / "numbers.txt").read_text() == "1"
 
 
-def test_what_a_kernel_writes_is_bounded_in_total(mode, tmp_path):
+def test_what_a_kernel_writes_is_bounded_in_total(mode, way, tmp_path):
     source = (
         "try:\n    for n in range(9):\n        open(f'big{n}', 'wb').write(bytes(60 * 2**20))\n"
         "except OSError as error:\n    print(error.strerror)"
@@ -286,7 +331,7 @@ def test_a_conversation_that_makes_no_sense_costs_one_cell(mode, tmp_path):
     assert texts[-1] == "2"
 
 
-def test_widgets_are_left_out_and_their_output_is_kept(mode, tmp_path):
+def test_widgets_are_left_out_and_their_output_is_kept(mode, way, tmp_path):
     source = "import ipywidgets\nwith ipywidgets.Output():\n    print('inside')\nprint('after')"
     (text,) = run(tmp_path, source)
     assert "after" in text
@@ -318,6 +363,6 @@ def test_whoever_allows_it_knowingly_runs_without_a_sandbox(monkeypatch, tmp_pat
 
 def test_the_warm_process_is_started_again_after_its_death(mode, tmp_path):
     assert run(tmp_path, "print(1)") == ["1"]
-    provisioner._Shared.process._process.kill()
-    provisioner._Shared.process._process.wait()
+    Shared.process._process.kill()
+    Shared.process._process.wait()
     assert run(tmp_path, "print(2)") == ["2"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbclient.client import NotebookClient, timestamp
 from nbclient.exceptions import CellControlSignal, CellTimeoutError, DeadKernelError
 from nbgrader.preprocessors import Execute
 from traitlets import Integer
 
 from autograder.grading.verdicts import METADATA_KEY
 from autograder.intake.staging import clean_text
+from autograder.kernels.batch import run_cells
 from autograder.kernels.provisioner import SandboxKernelManager
+from autograder.kernels.sandbox import use_sandbox
 from autograder.masters import CHECK_PREFIX, KNOWN_TAGS, grade_id
 
 TIMEOUTS = {"CellTimeoutError", "SubmissionTimeout"}
@@ -63,7 +68,8 @@ def note_timeouts(notebook: Any) -> None:
 class SandboxedExecute(Execute):
     """nbgrader's Execute with sandboxed kernels.
 
-    When a cell kills the kernel or cannot be interrupted, that cell gets an error, a fresh kernel
+    All cells are tried in one go first, which is quick. Otherwise they are run one by one: when a
+    cell kills the kernel or cannot be interrupted, that cell gets an error, a fresh kernel
     runs the answer cells again, and grading goes on with the next cell.
     """
 
@@ -76,16 +82,64 @@ class SandboxedExecute(Execute):
         kwargs.setdefault("shutdown_kernel", "immediate")  # there is nothing to save in it
         super().__init__(*args, **kwargs)
 
+    batch_seconds = Integer(
+        10,
+        help="All cells are first tried in one go, as long as none takes longer than this many "
+        "seconds; if one does, or anything else goes wrong, all begins again cell by cell. "
+        "0: cell by cell at once.",
+    ).tag(config=True)
+
     def preprocess(self, nb: Any, resources: Any, km: Any = None) -> tuple[Any, Any]:
         """Execute the notebook within the wall-clock limit."""
         self._deadline = time.monotonic() + self.submission_seconds
         self._harmful: set[int] = set()
-        nb, resources = super().preprocess(nb, resources, km)
+        if not self._run_in_one_go(nb, resources):
+            nb, resources = super().preprocess(nb, resources, km)
         note_timeouts(nb)
         for cell in nb.cells:
             if "outputs" in cell:
                 cell.outputs = _writable(cell.outputs)
         return nb, resources
+
+    def _run_in_one_go(self, nb: Any, resources: Any) -> bool:
+        """Try to run all cells the quick way; tell whether that went well."""
+        tolerant = self.allow_errors and not self.force_raise_errors
+        if not (self.batch_seconds and tolerant and use_sandbox()):
+            return False
+        NotebookClient.__init__(self, nb)
+        self.reset_execution_trackers()
+        self._check_assign_resources(resources)
+        self.clear_before_next_output = False
+        cells = {
+            index: cell
+            for index, cell in enumerate(nb.cells)
+            if cell.cell_type == "code" and cell.source.strip() and not _is_skipped(cell)
+        }
+        for cell in cells.values():
+            cell.outputs, cell.metadata["execution"] = [], {}
+        sources = [(index, cell.source) for index, cell in cells.items()]
+        folder = Path(resources["metadata"].get("path") or ".")
+        seconds = min(self.batch_seconds, self.timeout or self.batch_seconds)
+        try:
+            for index, message in run_cells(folder, sources, seconds, self._deadline):
+                self._take(message, cells[index], index)
+        except Exception as error:  # what a student's code sends can break anything
+            self.log.info("Not in one go (%r): cell by cell.", error)
+            for cell in cells.values():
+                cell.outputs, cell.execution_count = [], None
+                cell.metadata.pop("execution", None)
+            return False
+        return True
+
+    def _take(self, message: dict[str, Any], cell: Any, index: int) -> None:
+        """Work on one message of a cell that runs with all others."""
+        if message["msg_type"] == "reply":
+            cell.metadata["execution"]["shell.execute_reply"] = timestamp(message)
+            self.on_cell_executed(cell=cell, cell_index=index, execute_reply=message)
+            self.clear_before_next_output = False
+            return
+        with contextlib.suppress(CellControlSignal):
+            self.process_message(message, cell, index)
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
         """Execute one cell, whatever happens to the kernel."""

@@ -18,11 +18,13 @@ from pathlib import Path
 
 import attention_course
 import autograder
-from autograder.kernels.warm_kernel import HOME, SCRATCH, SOCKETS
+from attention_course.checking import HIDDEN_CASES_FILE
+from autograder.kernels.warm_kernel import HOME, PROGRAMS, SCRATCH, SOCKETS
 
 UNSANDBOXED_VARIABLE = "AUTOGRADER_UNSANDBOXED"
-WARM_PROGRAM = "warm_kernel.py"
-FIRST_UID = 200_000  # as root, kernels run as one of the user ids from here on: nobody's
+WARM_PROGRAM, BATCH_PROGRAM = "warm_kernel.py", "batch_kernel.py"
+# As root, kernels run as user ids from here on, nobody's; those of one warm process differ.
+FIRST_UID, UIDS_FOR_EACH = 200_000, 64
 LARGEST_FOLDER = 100 * 2**20  # bytes of files beside a notebook that are copied in
 
 # What each kernel is limited to (setrlimit(2)).
@@ -65,7 +67,7 @@ class Possibility:
     """Whether and how bubblewrap can be used here. `reason` says why not, "" if it can."""
 
     mode: tuple[str, ...] = ()
-    uid: int | None = None  # what kernels run as; None: as whoever grades, in a user namespace
+    uid: int | None = None  # the first of those that kernels run as; None: as whoever grades does
     reason: str = ""
 
 
@@ -92,7 +94,7 @@ def possibility() -> Possibility:
     if bwrap is None:
         return Possibility(reason="bubblewrap is not installed (apt-get install bubblewrap)")
     if os.geteuid() == 0 and not _try_mode(bwrap, ROOT_MODE):
-        return Possibility(tuple(ROOT_MODE), FIRST_UID + os.getpid() % 10_000)
+        return Possibility(tuple(ROOT_MODE), FIRST_UID + os.getpid() % 10_000 * UIDS_FOR_EACH)
     said = _try_mode(bwrap, USER_MODE)
     return Possibility(tuple(USER_MODE), None, f"bubblewrap cannot run here: {said}" * bool(said))
 
@@ -137,8 +139,11 @@ def _open_parents(path: Path) -> list[str]:
     return [word for parent in parents for word in ("--perms", "0755", "--dir", str(parent))]
 
 
-def bwrap_command(scratch: Path) -> list[str]:
-    """Return the command line of the warm process, which may see and use `scratch` only."""
+def bwrap_command(scratch: Path, modules: tuple[str, ...], listener: int) -> list[str]:
+    """Return the command line of the warm process, which may see and use `scratch` only.
+
+    It imports `modules` and takes requests from the socket with the descriptor `listener`.
+    """
     command = ["bwrap", *possibility().mode, *CAPABILITIES]
     command += ["--die-with-parent", "--new-session", "--clearenv"]
     # First what may be covered by a later line: the course itself may live below /tmp.
@@ -161,8 +166,9 @@ def bwrap_command(scratch: Path) -> list[str]:
     for place in (HOME, SOCKETS, SCRATCH):
         command += [*_open_parents(Path(place, "x"))]
     command += ["--bind", str(scratch), SCRATCH]
-    program = Path(__file__).with_name(WARM_PROGRAM)
-    command += ["--ro-bind", str(program), f"/{WARM_PROGRAM}"]
+    for program in (WARM_PROGRAM, BATCH_PROGRAM):
+        place = f"{PROGRAMS}/{program}"
+        command += ["--ro-bind", str(Path(__file__).with_name(program)), place]
     package = Path(attention_course.__file__).resolve().parent
     for name, value in {**ENVIRONMENT, "PYTHONPATH": str(package.parent)}.items():
         command += ["--setenv", name, value]
@@ -170,14 +176,16 @@ def bwrap_command(scratch: Path) -> list[str]:
         "limits": LIMITS,
         "uid": possibility().uid,
         "visible": [str(folder) for folder in visible],
+        "modules": list(modules),
+        "listener": listener,
     }
-    return [*command, "--", sys.executable, f"/{WARM_PROGRAM}", json.dumps(settings)]
+    return [*command, "--", sys.executable, f"{PROGRAMS}/{WARM_PROGRAM}", json.dumps(settings)]
 
 
 def copy_submission_folder(folder: Path, home: Path) -> None:
     """Copy the plain files beside a notebook into the sandbox's home, up to a total size.
 
-    Links, devices and notebooks stay behind: code needs none of them.
+    Links, devices, notebooks and the hidden cases stay behind: code needs none of them there.
     """
     room = LARGEST_FOLDER
     for current, folders, files in os.walk(folder):
@@ -185,6 +193,8 @@ def copy_submission_folder(folder: Path, home: Path) -> None:
         for name in files:
             source = Path(current, name)
             if source.is_symlink() or not source.is_file() or source.suffix == ".ipynb":
+                continue
+            if source == folder / HIDDEN_CASES_FILE:
                 continue
             room -= source.stat().st_size
             if room >= 0:

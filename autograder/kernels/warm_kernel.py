@@ -1,20 +1,23 @@
 """Runs inside the sandbox: import once, then fork one locked-up kernel after another.
 
-`provisioner.py` starts it inside bubblewrap as a plain file: the `autograder` package is not
-visible there. It holds nothing secret. Requests come as JSON lines on standard input, one answer
-line each on standard output:
+`warm.py` starts it inside bubblewrap as a plain file: the `autograder` package is not visible
+there. It holds nothing secret. Graders connect to the socket that it inherits; requests come as
+JSON lines, one answer line each:
 
     {"start": NAME, "argv": […]}   fork a kernel in the private folder NAME
+    {"start": NAME}                fork one that runs all cells in one go (`batch_kernel.py`)
     {"kill": NAME}                 end it and everything that it started
     → {"ready": true}, {"started": NAME}, {"ended": NAME, "status": N}
 
 Each kernel gets new process, mount and IPC namespaces, fresh temporary folders, resource limits,
 no capabilities, and where the parent is root a user id of its own. It can neither see nor signal
-this process or what an earlier kernel left; when it ends, the system ends all that it started.
+this process, another kernel or what an earlier one left; when it ends, the system ends all that
+it started. When a grader goes away its kernels end, and with standard input this process does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -23,6 +26,7 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import sys
 import traceback
 from pathlib import Path
@@ -36,10 +40,9 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 LAST_CAPABILITY = 63
 
-# The packages of the course, then what a kernel would otherwise import while it starts.
+# What a kernel would otherwise import while it starts, after the packages of the course.
 WARM_MODULES = (
     "numpy",
-    "torch",
     "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
     "attention_course.checking",
@@ -55,9 +58,9 @@ WARM_MODULES = (
 )
 
 TMPFS_SIZE, HOME_SIZE = "64m", "256m"
-HIDDEN_CASES = "hidden_cases.json"
 # Places inside the sandbox; `autograder.kernels.sandbox` makes them.
-SCRATCH, HOME, SOCKETS = "/scratch", "/home/student", "/sockets"
+BATCH_CELLS, BATCH_SOCKET = "cells.json", "batch"
+SCRATCH, HOME, SOCKETS, PROGRAMS = "/scratch", "/home/student", "/sockets", "/programs"
 
 
 def call(name: str, *arguments: object) -> None:
@@ -81,17 +84,24 @@ def die_with_parent() -> None:
     call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def give_away(folder: str, uid: int | None) -> None:
+    """Make a user id the owner of a folder and all that is in it."""
+    if uid is None:
+        return
+    for current, _, files in os.walk(folder):
+        for path in (current, *(os.path.join(current, name) for name in files)):
+            os.chown(path, uid, uid)
+
+
 def new_rooms(folder: str, uid: int | None, visible: list[str]) -> None:
     """Give this process its own view: its own folder only, fresh /tmp and /dev/shm, own /proc."""
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
+    give_away(f"{folder}/run", uid)
     mount(f"{folder}/run", SOCKETS, None, MS_BIND, None)
     # The working folder lives in memory: whatever is written there is bounded, and gone at once.
     mount("tmpfs", HOME, "tmpfs", MS_NOSUID | MS_NODEV, f"size={HOME_SIZE},mode=1777")
     shutil.copytree(f"{folder}/home", HOME, dirs_exist_ok=True)
-    if uid is not None:
-        for current, _, files in os.walk(HOME):
-            for path in (current, *(os.path.join(current, name) for name in files)):
-                os.chown(path, uid, uid)
+    give_away(HOME, uid)
     # The course itself may live below /tmp: hold on to it while a fresh /tmp is put over it.
     kept = {
         path: os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -127,22 +137,37 @@ def set_limits(limits: dict[str, int]) -> None:
         resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (value, value))
 
 
-def become_kernel(folder: str, argv: list[str], settings: dict) -> None:
-    """Turn this process into an IPython kernel. Does not return."""
+def lock_up(folder: str, uid: int | None, settings: dict) -> None:
+    """Lock this process up in its folder: from here on it is the student's."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
-    new_rooms(folder, settings["uid"], settings["visible"])
+    new_rooms(folder, uid, settings["visible"])
     set_limits(settings["limits"])
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # should memory run out, this process goes first
-    drop_rights(settings["uid"])
+    drop_rights(uid)
     die_with_parent()  # only now: a change of user id takes this back
     os.chdir(HOME)
     os.environ["HOME"] = HOME
-    if os.path.exists(f"{SOCKETS}/{HIDDEN_CASES}"):
-        sys.modules["attention_course.checking"].load_hidden_cases(Path(SOCKETS, HIDDEN_CASES))
+    sys.path = [path for path in sys.path if path != PROGRAMS]
+    checking = sys.modules["attention_course.checking"]
+    hidden = Path(SOCKETS, checking.HIDDEN_CASES_FILE)
+    if hidden.exists():
+        checking.load_hidden_cases(hidden)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, signal.default_int_handler)
+
+
+def run_batch() -> None:
+    """Run all cells of the notebook in one go."""
+    quiet = os.open(os.devnull, os.O_RDWR)
+    os.dup2(quiet, 0)
+    os.closerange(3, 1024)
+    sys.modules["batch_kernel"].run(f"{SOCKETS}/{BATCH_CELLS}", f"{SOCKETS}/{BATCH_SOCKET}")
+
+
+def run_kernel(argv: list[str]) -> None:
+    """Be an IPython kernel. Does not return."""
     quiet = os.open(os.devnull, os.O_RDWR)
     errors = os.dup(2)  # for words on a failed start; closed before the student's code runs
     for descriptor in (0, 1, 2):
@@ -161,7 +186,7 @@ def become_kernel(folder: str, argv: list[str], settings: dict) -> None:
     app.start()
 
 
-def run_in_new_namespaces(folder: str, argv: list[str], settings: dict) -> int:
+def run_in_new_namespaces(folder: str, uid: int | None, argv: list[str] | None, settings: dict):
     """Fork a kernel as first process of new namespaces, wait for it, return its exit status."""
     die_with_parent()
     call("unshare", CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID)
@@ -169,73 +194,146 @@ def run_in_new_namespaces(folder: str, argv: list[str], settings: dict) -> int:
     if child == 0:
         status = 1
         try:
-            become_kernel(folder, argv, settings)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+            lock_up(folder, uid, settings)
+            run_batch() if argv is None else run_kernel(argv)
             status = 0
         except BaseException:
             os.write(2, traceback.format_exc().encode())
         finally:
             os._exit(status)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-def start(name: str, argv: list[str], settings: dict) -> int:
-    """Fork the process that watches over one kernel; return a descriptor that tells its end."""
+def start(name: str, uid: int | None, argv: list[str] | None, settings: dict) -> int:
+    """Fork the process that watches over one kernel; return its id.
+
+    A request to kill it waits until there is a kernel to be killed.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     watcher = os.fork()
     if watcher == 0:
         try:
-            os._exit(run_in_new_namespaces(os.path.join(SCRATCH, name), argv, settings))
+            os._exit(run_in_new_namespaces(os.path.join(SCRATCH, name), uid, argv, settings))
         except BaseException:
             os.write(2, traceback.format_exc().encode())
         finally:
             os._exit(1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     return watcher
 
 
-def say(**message: object) -> None:
-    """Answer the host."""
-    os.write(1, json.dumps(message).encode() + b"\n")
+class Kernel:
+    """A kernel that runs: who asked for it, and the process that watches over it."""
+
+    def __init__(self, name: str, grader: Grader, slot: int, watcher: int):
+        self.name, self.grader, self.slot, self.watcher = name, grader, slot, watcher
+
+    def kill(self) -> None:
+        """End it and everything that it started."""
+        os.kill(self.watcher, signal.SIGTERM)
 
 
-def import_what_notebooks_need() -> None:
+class Grader:
+    """One connection over which requests come."""
+
+    def __init__(self, connection: socket.socket):
+        self.connection = connection
+        self._unread = b""
+
+    def say(self, **message: object) -> None:
+        """Answer; a grader that is gone needs no answer."""
+        with contextlib.suppress(OSError):
+            self.connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def requests(self) -> list[dict] | None:
+        """Read the requests that have arrived, or None when there will be no more."""
+        try:
+            received = self.connection.recv(65536)
+        except OSError:
+            received = b""
+        if not received:
+            return None
+        *lines, self._unread = (self._unread + received).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+
+class Server:
+    """Forks kernels for all graders that connect."""
+
+    def __init__(self, listener: socket.socket, settings: dict):
+        self._listener, self._settings = listener, settings
+        self._graders: dict[int, Grader] = {}  # by descriptor
+        self._kernels: dict[int, Kernel] = {}  # by a descriptor that tells their end
+
+    def serve(self) -> None:
+        """Serve until standard input is closed."""
+        while True:
+            known = [0, self._listener.fileno(), *self._graders, *self._kernels]
+            ready, _, _ = select.select(known, [], [])
+            if 0 in ready and not os.read(0, 1):
+                return
+            for descriptor in ready:
+                if descriptor in self._kernels:
+                    self._ended(descriptor)
+                elif descriptor in self._graders:
+                    self._asked(descriptor)
+                elif descriptor == self._listener.fileno():
+                    connection, _ = self._listener.accept()
+                    self._graders[connection.fileno()] = grader = Grader(connection)
+                    grader.say(ready=True)
+
+    def _ended(self, descriptor: int) -> None:
+        kernel = self._kernels.pop(descriptor)
+        os.close(descriptor)
+        _, status = os.waitpid(kernel.watcher, 0)
+        kernel.grader.say(ended=kernel.name, status=os.waitstatus_to_exitcode(status))
+
+    def _asked(self, descriptor: int) -> None:
+        grader = self._graders[descriptor]
+        requests = grader.requests()
+        if requests is None:
+            del self._graders[descriptor]
+            grader.connection.close()
+            for kernel in self._kernels.values():
+                if kernel.grader is grader:
+                    kernel.kill()
+            return
+        for request in requests:
+            if "start" in request:
+                self._start(grader, request["start"], request.get("argv"))
+            for kernel in self._kernels.values():
+                if kernel.grader is grader and kernel.name == request.get("kill"):
+                    kernel.kill()
+
+    def _start(self, grader: Grader, name: str, argv: list[str] | None) -> None:
+        taken = {kernel.slot for kernel in self._kernels.values()}
+        slot = next(n for n in range(len(taken) + 1) if n not in taken)
+        first = self._settings["uid"]
+        uid = None if first is None else first + slot
+        watcher = start(name, uid, argv, self._settings)
+        self._kernels[os.pidfd_open(watcher)] = Kernel(name, grader, slot, watcher)
+        grader.say(started=name)
+
+
+def import_what_notebooks_need(modules: list[str]) -> None:
     """Import the slow packages once; every kernel inherits them."""
-    for name in WARM_MODULES:
+    for name in (*modules, *WARM_MODULES, "batch_kernel"):
         importlib.import_module(name)
-    sys.modules["torch"].set_num_threads(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 def main() -> None:
-    """Serve requests until standard input is closed."""
+    """Import, then serve."""
     settings = json.loads(sys.argv[1])
     call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
-    import_what_notebooks_need()
-    say(ready=True)
-    running: dict[int, tuple[str, int]] = {}  # descriptor of its end → name, process id
-    unread = b""
-    while True:
-        ready, _, _ = select.select([0, *running], [], [])
-        for descriptor in set(ready) - {0}:
-            name, watcher = running.pop(descriptor)
-            os.close(descriptor)
-            _, status = os.waitpid(watcher, 0)
-            say(ended=name, status=os.waitstatus_to_exitcode(status))
-        if 0 not in ready:
-            continue
-        received = os.read(0, 65536)
-        if not received:
-            return
-        *lines, unread = (unread + received).split(b"\n")
-        for line in lines:
-            request = json.loads(line)
-            if "start" in request:
-                watcher = start(request["start"], request["argv"], settings)
-                running[os.pidfd_open(watcher)] = (request["start"], watcher)
-                say(started=request["start"])
-            else:
-                for name, watcher in running.values():
-                    if name == request["kill"]:
-                        os.kill(watcher, signal.SIGTERM)
+    listener = socket.socket(fileno=settings["listener"])
+    import_what_notebooks_need(settings["modules"])
+    Server(listener, settings).serve()
 
 
 if __name__ == "__main__":

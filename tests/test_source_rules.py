@@ -1,5 +1,7 @@
 """The search of a submission's source: evasions are found, honest answers are left alone."""
 
+import time
+
 import pytest
 from corpus.hidden_calls import HIDDEN
 from corpus.honest_code import HONEST
@@ -40,3 +42,44 @@ def test_a_hidden_call_is_found(entry):
 @pytest.mark.parametrize("entry", HONEST, ids=lambda entry: entry.name)
 def test_an_honest_answer_is_left_alone(entry):
     assert [f.sentence for f in findings(entry.exercise, entry.cells, entry.files)] == []
+
+
+def test_a_finding_says_what_and_where():
+    answer = "def softmax(s):\n    y = s\n    return torch.softmax(y)"
+    (finding,) = findings("softmax", ["x = 1", answer])
+    assert finding.sentence == (
+        "Your code uses `torch.softmax`, which this exercise asks you to do without "
+        "(cell 6, line 3)."
+    )
+
+
+def test_where_nothing_is_forbidden_nothing_is_searched():
+    notebook = Notebook.read([Cell("cell 1", "exec('x')")])
+    assert search(notebook, ("check", "softmax"), ()) == []
+
+
+LARGE = {
+    "statements": "x = 1\n" * 160_000,
+    "one name": "x.append(x)\n" * 80_000,
+    "one line": "x = [" + "1, " * 330_000 + "]",
+    "a sum": "x = " + "1 + " * 5_000 + "1",
+    "nested": "x = " + "(" * 150 + ")" * 150,
+    "calls": "x = f" + "()" * 900,
+    "attributes": "x = a" + ".b" * 3_000,
+    "no Python": "a b c\n" * 160_000,
+    "open brackets": "(" * 1_000_000,
+    "functions": "def f(): return f()\n" * 40_000,
+}
+
+
+@pytest.mark.parametrize("text", LARGE.values(), ids=LARGE)
+def test_a_large_source_is_read_in_good_time_and_hides_nothing(text):
+    answer = "def softmax(s):\n    return torch.softmax(s) + x"
+    before = time.process_time()
+    assert any(f.what == "torch.softmax" for f in findings("softmax", [text, answer]))
+    assert time.process_time() - before < 60  # instead of hours
+
+
+def test_more_than_a_student_writes_is_not_read():
+    found = findings("softmax", ["y = '" + "x" * 3_000_000 + "'", "def softmax(s):\n    return s"])
+    assert [f.what for f in found] == ["a cell too large to be read"]

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attention_course.source_rules import words
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that must not be there: a sentence about `what`, and the place."""
+
+    how: str
+    what: str
+    cell: str
+    line: int
+
+    @property
+    def sentence(self) -> str:
+        """Say it to the student."""
+        return f"Your code {self.how.format(f'`{self.what}`')} ({self.cell}, line {self.line})."
 
 
 @dataclass(frozen=True)
@@ -45,19 +59,3 @@ class Forbidden:
     @staticmethod
     def _fits(name: str, pattern: str) -> bool:
         return fnmatch.fnmatchcase(name.lower(), pattern.lower())
-
-
-def constant_text(node: ast.AST) -> str | None:
-    """Give the text of a constant or of a sum of constants, else None."""
-    parts, stack = [], [node]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            parts.append(part.value)
-        elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
-            stack += [part.right, part.left]
-        elif isinstance(part, ast.JoinedStr):
-            stack += reversed(part.values)
-        else:
-            return None
-    return "".join(parts)

@@ -36,14 +36,14 @@ def _cell_files(value: Any) -> Iterator[str]:
             yield name
 
 
-def _import_of(name: str, value: Any) -> str:
-    """Write the import that would bind a name to a library's thing, or ""."""
+def _binding_of(name: str, value: Any) -> str:
+    """Write a line that binds a name as the notebook has: to a library's thing, or to something."""
     if isinstance(value, ModuleType):
         return f"import {value.__name__} as {name}"
     module, own = getattr(value, "__module__", None), getattr(value, "__name__", None)
     if isinstance(module, str) and isinstance(own, str) and module != "__main__":
         return f"from {module} import {own} as {name}"
-    return ""
+    return f"{name} = None"
 
 
 def cells_behind(candidate: Any) -> list[Cell]:
@@ -52,10 +52,10 @@ def cells_behind(candidate: Any) -> list[Cell]:
     files = list(dict.fromkeys(file for value in names.values() for file in _cell_files(value)))
     if not files:
         return []
-    imports = filter(None, (_import_of(name, value) for name, value in names.items()))
+    lines = (_binding_of(name, value) for name, value in names.items())
     sources = ["".join(linecache.getlines(file)) for file in files]
     return [
-        Cell("the notebook", "\n".join(i for i in imports if "<" not in i), own=False),
+        Cell("the notebook", "\n".join(line for line in lines if "<" not in line), own=False),
         *(Cell("your cell", source) for source in sources),
     ]
 

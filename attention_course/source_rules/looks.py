@@ -6,15 +6,17 @@ Each gives pairs (how, what): what is wrong, as a sentence with a gap, and the c
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from attention_course.source_rules import words
-from attention_course.source_rules.forbidden import Forbidden, constant_text
-from attention_course.source_rules.notebook import Notebook, alias_of, is_module
-from attention_course.source_rules.units import Unit, root_of
+from attention_course.source_rules.forbidden import Finding, Forbidden
+from attention_course.source_rules.notebook import Notebook, is_module
+from attention_course.source_rules.syntax import alias_of, constant_text, root_of
+from attention_course.source_rules.units import Unit
 
 CALLED = "uses {}, which this exercise asks you to do without"
 HIDES = "uses {}, behind which a forbidden call can hide"
@@ -24,21 +26,6 @@ REACHES = "can reach other code with {}"  # no fault by itself
 
 Found = Iterator[tuple[str, str]]
 Looks = Mapping[type, list[Callable[["Look", ast.AST], Found]]]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that must not be there: a sentence about `what`, and the place."""
-
-    how: str
-    what: str
-    cell: str
-    line: int
-
-    @property
-    def sentence(self) -> str:
-        """Say it to the student."""
-        return f"Your code {self.how.format(f'`{self.what}`')} ({self.cell}, line {self.line})."
 
 
 @dataclass
@@ -63,9 +50,13 @@ class Look:
                 for how, what in look(self, node):
                     yield Finding(how, what, self.unit.cell.label, getattr(node, "lineno", 1))
 
-    def meanings(self, node: ast.AST) -> set[str]:
+    def meanings(self, node: ast.AST) -> frozenset[str]:
         """Give the dotted names that a node, if it is a Name, stands for by imports."""
-        return self.notebook.meanings_of(self.unit, node) if isinstance(node, ast.Name) else set()
+        return (
+            self.notebook.meanings_of(self.unit, node)
+            if isinstance(node, ast.Name)
+            else frozenset()
+        )
 
     def is_outer(self, node: ast.Name) -> bool:
         """Tell whether a Name is read and no local variable."""
@@ -175,6 +166,7 @@ def _is_readable(dotted: str) -> bool:
     return not (private or unreadable or (set(parts) & words.HIDDEN_MODULES))
 
 
+_GIVEN = words.GIVEN_BY_IPYTHON | words.HARMLESS_ATTRIBUTES | {"__class__", "__file__"}
 _BUILTINS = words.UNREADABLE_BUILTINS | words.REACHING_BUILTINS | {"get_ipython"}
 
 
@@ -189,13 +181,15 @@ def _hiding_builtin(look: Look, node: ast.Name) -> Found:
         yield HIDES, node.id
     elif node.id in words.BY_TEXT and not look.is_called(node):
         yield HIDES, f"{node.id} as a value"
+    elif not own and not hasattr(builtins, node.id) and node.id not in _GIVEN:
+        yield HIDES, f"{node.id} (which no cell defines)"
 
 
 _LEADING = words.UNREADABLE_ATTRIBUTES | words.REACHING_ATTRIBUTES
 
 
 def _hiding_attribute(look: Look, node: ast.Attribute) -> Found:
-    if node.attr in _LEADING:
+    if node.attr in _LEADING | words.OUTSIDE_ATTRIBUTES:
         yield HIDES, node.attr
 
 
@@ -251,8 +245,11 @@ def _runs_magic(look: Look, node: ast.Name, names: list[str]) -> bool:
     call = look.parent(method) if isinstance(method, ast.Attribute) else None
     if not isinstance(call, ast.Call) or method.attr not in words.IPYTHON_RUNS:
         return True
-    name = constant_text(call.args[0]) if call.args else None
-    return method.attr.startswith("run_") and name not in words.HARMLESS_MAGICS
+    texts = [constant_text(part) or "" for part in call.args[:2]] or [""]
+    if method.attr.startswith("run_") and texts[0] not in words.HARMLESS_MAGICS:
+        return True
+    # IPython runs what stands in braces, and `%config` what it is given.
+    return "(" in texts[-1] and ("{" in texts[-1] or texts[0] == "config")
 
 
 def _door_builtin(look: Look, node: ast.Name) -> Found:
@@ -262,6 +259,8 @@ def _door_builtin(look: Look, node: ast.Name) -> Found:
         yield HIDES, node.id
     elif node.id in words.REACHING_BUILTINS:
         yield REACHES, node.id
+    elif node.id in words.AUTOMAGICS - {"time", "timeit"} and node.id not in look.notebook.binders:
+        yield HIDES, f"%{node.id}"
 
 
 def _door_attribute(look: Look, node: ast.Attribute) -> Found:

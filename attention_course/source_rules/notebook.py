@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attention_course.source_rules import words
-from attention_course.source_rules.units import Cell, Unit, read_cell
+from attention_course.source_rules.syntax import alias_of, constant_text, root_of
+from attention_course.source_rules.units import Cell, TooLarge, Unit, read_cell
 
+MOST_CHARACTERS = 2_000_000  # of all cells and files together; far more than anybody writes
 MOST_STEPS = 20  # from name to name, as in `a = b`
 
 
@@ -67,6 +69,9 @@ class Notebook:
     readers: dict[str, list[Unit]] = field(default_factory=lambda: defaultdict(list))
     stars: set[str] = field(default_factory=set)
     modules: dict[str, list[Unit]] = field(default_factory=dict)
+    _read: int = 0  # characters so far
+    _meanings: dict[str, frozenset[str]] = field(default_factory=dict)
+    _kinds: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, cells: Iterable[Cell], files: Mapping[str, str] | None = None) -> Notebook:
@@ -78,10 +83,13 @@ class Notebook:
 
     def _add(self, cell: Cell) -> None:
         try:
+            if self._read + len(cell.source) > MOST_CHARACTERS:
+                raise TooLarge(f"more than {MOST_CHARACTERS} characters")
             units = read_cell(cell)
-        except ValueError:
+        except TooLarge:
             self.too_large.append(cell)
             return
+        self._read += len(cell.source)
         for unit in units:
             self.units.append(unit)
             for name in unit.binds:
@@ -93,6 +101,8 @@ class Notebook:
             if cell.module:
                 self.modules[cell.module].append(unit)
             if cell.own:
+                for text in _texts_run(unit):
+                    self._add(Cell(f"a text in {cell.label}", text))
                 for root in {dotted.split(".")[0] for dotted in imported(unit)}:
                     self._add_files(root)
 
@@ -105,24 +115,32 @@ class Notebook:
         for path in found:
             self._add(Cell(f"file `{path}`", self.files[path], module=module))
 
-    def meanings(self, name: str, steps: int = MOST_STEPS) -> set[str]:
+    def meanings(self, name: str) -> frozenset[str]:
         """Give the dotted names that a name of the notebook may stand for by imports."""
-        found: set[str] = set()
-        for unit in self.binders.get(name, ()):
-            found |= unit.imports.get(name, set())
-            alias = alias_of(unit.node)
-            if alias and alias != name and steps:
-                found |= self.meanings(alias, steps - 1)
-        bound = name in self.binders
-        for module in self.stars:
-            if (module in self.modules and not bound) or name in _public_names(module):
-                found.add(f"{module}.{name}")
+        if name not in self._meanings:
+            self._meanings[name] = frozenset(self._find_meanings(name))
+        return self._meanings[name]
+
+    def _find_meanings(self, name: str) -> set[str]:
+        found, seen, waiting = set(), set(), [name]
+        while waiting:
+            alias = waiting.pop()
+            if alias in seen:
+                continue
+            seen.add(alias)
+            for unit in self.binders.get(alias, ()):
+                found |= unit.imports.get(alias, set())
+                waiting += filter(None, [alias_of(unit.node)])
+            bound = alias in self.binders
+            for module in self.stars:
+                if (module in self.modules and not bound) or alias in _public_names(module):
+                    found.add(f"{module}.{alias}")
         return found
 
-    def meanings_of(self, unit: Unit, node: ast.AST) -> set[str]:
+    def meanings_of(self, unit: Unit, node: ast.AST) -> frozenset[str]:
         """Give the dotted names that a Name node may stand for by imports."""
         meaning = unit.meanings.get(id(node), frozenset())
-        return self.meanings(node.id) if meaning is None else set(meaning)
+        return self.meanings(node.id) if meaning is None else meaning
 
     def through_files(self, dotted: str) -> set[str]:
         """Follow a dotted name through the imports of the student's own files."""
@@ -143,13 +161,20 @@ class Notebook:
 
     def kinds(self, name: str) -> set[str]:
         """Say in which ways a name is bound."""
-        return {unit.binds[name] for unit in self.binders.get(name, ())}
+        if name not in self._kinds:
+            self._kinds[name] = {unit.binds[name] for unit in self.binders.get(name, ())}
+        return self._kinds[name]
 
 
-def alias_of(node: ast.AST) -> str:
-    """Return "b" for the statement `a = b`, else ""."""
-    plain = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
-    return node.value.id if plain and all(isinstance(t, ast.Name) for t in node.targets) else ""
+def _texts_run(unit: Unit) -> Iterator[str]:
+    """Give the texts that `timeit.timeit("…")` and the like run."""
+    for node in ast.walk(unit.node):
+        if isinstance(node, ast.Call):
+            root = root_of(node.func)
+            names = {getattr(root, "id", ""), getattr(node.func, "attr", "")}
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if names & (words.RUN_TEXT | {"Timer", "repeat", "runctx"}):
+                yield from (text for text in map(constant_text, given) if text)
 
 
 def imported(unit: Unit) -> Iterator[str]:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attention_course.source_rules import words
 from attention_course.source_rules.notebook import MOST_STEPS, Notebook, imported, is_module
-from attention_course.source_rules.units import Unit, root_of
+from attention_course.source_rules.syntax import root_of
+from attention_course.source_rules.units import Unit
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _HOLDERS = (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -27,6 +28,7 @@ class _Search:
         self.found: dict[int, Unit] = {}
         self.names: set[str] = set()
         self.waiting: list[str] = list(roots)
+        self.stateful: dict[str, bool] = {}
         self.shared_modules = {
             dotted.split(".")[0]
             for unit in notebook.units
@@ -70,7 +72,9 @@ class _Search:
 
     def _reaches_into(self, unit: Unit, name: str) -> bool:
         """Tell whether a statement does more with a function than call it with data."""
-        stateful = self._keeps_state(name)
+        if name not in self.stateful:
+            self.stateful[name] = self._keeps_state(name)
+        stateful = self.stateful[name]
         for node in ast.walk(unit.node):
             if isinstance(node, ast.Attribute) and _is(node.value, name):
                 if node.attr not in words.HARMLESS_ATTRIBUTES:
@@ -91,7 +95,7 @@ class _Search:
 
     def _keeps_state(self, name: str) -> bool:
         """Tell whether calls of a function or class may leave something behind for later calls."""
-        binders = self.notebook.binders[name]
+        binders = self.notebook.binders.get(name, ())
         if any(_has_own_state(part) for unit in binders for part in ast.walk(unit.node)):
             return True
         if name in self.roots:  # an answer that remembers results may still be compared

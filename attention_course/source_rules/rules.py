@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from attention_course.comparing import Difference
 from attention_course.judging import NEXT_STEPS, Verdict
-from attention_course.source_rules.forbidden import Forbidden
+from attention_course.source_rules.forbidden import Finding, Forbidden
 from attention_course.source_rules.looks import (
     CALLED,
     DOORS,
@@ -16,7 +16,6 @@ from attention_course.source_rules.looks import (
     HIDING,
     NAMES,
     REACHES,
-    Finding,
     Look,
     Looks,
 )

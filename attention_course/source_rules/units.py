@@ -12,14 +12,20 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from attention_course.source_rules import words
+from attention_course.source_rules.syntax import dotted_imports, is_constant, root_of
+
 LONGEST_MAGIC_CELL = 20_000  # characters; IPython reads a cell again for each magic in it
-_RUNS_ITS_CODE = r"(?:time|timeit|prun|capture)\b"
-_CELL_MAGIC = re.compile(rf"\A\s*%%{_RUNS_ITS_CODE}[^\n]*")
+_OPTIONS = r"[ \t]*(?:-\w+[ \t]*\d*[ \t]+)*"
+_DROPPED_LINE = re.compile(r"\A\s*%%(?:time|capture)\b[^\n]*")
+_CELL_MAGIC = re.compile(rf"\A\s*%%(?:timeit|prun)\b{_OPTIONS}")
 _LINE_MAGIC = re.compile(
-    rf"^([ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)%{_RUNS_ITS_CODE}[ \t]*(?:-\w+[ \t]*\d*[ \t]+)*",
-    re.MULTILINE,
+    rf"^([ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)%(?:time|timeit|prun)\b{_OPTIONS}", re.MULTILINE
 )
-_ANY_MAGIC = re.compile(r"(?:^|=)[ \t]*[%!,;/?]|\?[ \t]*$", re.MULTILINE)
+# What IPython takes out or acts on: magics, prompts, indentation of a whole cell.
+_FOR_IPYTHON = re.compile(
+    r"(?:^|=)[ \t]*[%!,;/?]|\?[ \t]*$|^[ \t]*(?:>>>|In \[)|\A\s*^[ \t]", re.MULTILINE
+)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -81,56 +87,38 @@ class TooLarge(ValueError):
     """A cell with magics is too large to be read."""
 
 
-def parse(source: str) -> list[ast.stmt]:
-    """Parse one cell. Code that no kernel can run either gives an empty list.
-
-    Raises TooLarge for a cell with magics that is too long to be read.
-    """
+def _parsed(source: str) -> list[ast.stmt] | None:
     try:
         return ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
-    if not _ANY_MAGIC.search(source):
-        return []
+        return None
+
+
+def parse(source: str) -> list[ast.stmt]:
+    """Parse one cell as IPython does. Code that no kernel can run either gives an empty list.
+
+    Raises TooLarge for a cell with magics that is too long to be read.
+    """
+    body = _parsed(source)
+    if body is not None:
+        return body
     if len(source) > LONGEST_MAGIC_CELL:
-        raise TooLarge(f"a cell of {len(source)} characters with magics in it")
+        if _FOR_IPYTHON.search(source):
+            raise TooLarge(f"a cell of {len(source)} characters with magics in it")
+        return []
     from IPython.core.inputtransformer2 import TransformerManager
 
-    plain = _LINE_MAGIC.sub(r"\1", _CELL_MAGIC.sub("", source))
-    try:
-        return ast.parse(TransformerManager().transform_cell(plain)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-
-
-def dotted_imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """Give (name bound, dotted name it stands for); `*` keeps its star."""
-    for alias in node.names:
-        if isinstance(node, ast.ImportFrom):
-            prefix = "." * node.level + (node.module or "")
-            yield alias.asname or alias.name, f"{prefix}.{alias.name}"
-        elif alias.asname:
-            yield alias.asname, alias.name
-        else:
-            yield alias.name.split(".")[0], alias.name.split(".")[0]
-
-
-def root_of(node: ast.AST) -> ast.AST:
-    """Walk from `a.b[c](d).e` down to the node of `a`."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node
-
-
-def _is_constant(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) or (
-        isinstance(node, ast.Tuple | ast.UnaryOp | ast.BinOp)
-        and all(
-            isinstance(part, ast.Constant | ast.Tuple | ast.UnaryOp | ast.BinOp)
-            or not isinstance(part, ast.expr)
-            for part in ast.walk(node)
-        )
-    )
+    if source.split(maxsplit=1)[:1] and source.split()[0] in words.AUTOMAGICS:
+        source = f"%{source.strip()}"  # a single line may leave its % out
+    inside = _CELL_MAGIC.sub("", _DROPPED_LINE.sub("", source))
+    for text in (_LINE_MAGIC.sub(r"\1", inside), source):
+        try:
+            body = _parsed(TransformerManager().transform_cell(text))
+        except (SyntaxError, ValueError, RecursionError):
+            body = None
+        if body is not None:
+            return body
+    return []
 
 
 def _kind(node: ast.AST, name: str) -> str:
@@ -138,7 +126,7 @@ def _kind(node: ast.AST, name: str) -> str:
     value = getattr(node, "value", None) if isinstance(node, ast.Assign | ast.AnnAssign) else None
     if getattr(node, "name", "") == name or isinstance(value, ast.Lambda):
         return "definition"
-    return "constant" if _is_constant(value) else "value"
+    return "constant" if is_constant(value) else "value"
 
 
 class _Reader:

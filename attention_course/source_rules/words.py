@@ -12,9 +12,9 @@ READABLE = frozenset(
     (
         *("__future__", "abc", "array", "bisect", "cmath", "collections", "contextlib", "copy"),
         *("dataclasses", "decimal", "enum", "fractions", "functools", "heapq", "itertools", "json"),
-        *("logging", "math", "numbers", "operator", "pprint", "random", "re", "statistics"),
+        *("math", "numbers", "operator", "pprint", "random", "re", "statistics"),
         *("string", "textwrap", "time", "typing", "typing_extensions", "warnings"),
-        *("numpy", "scipy", "torch", "einops", "matplotlib", "attention_course"),
+        *("numpy", "scipy", "torch", "einops", "attention_course"),
     )
 )
 # Of these modules only the named parts.
@@ -71,7 +71,13 @@ HIDDEN_MODULES = (
     UNREADABLE_MODULES | REACHING_MODULES | {"os", "subprocess", "ctypeslib", "f2py", "io", "np"}
 ) - {"code", "signal", "trace", "types"}  # NumPy, SciPy and PyTorch have parts of these names
 UNREADABLE_PARTS = frozenset(
-    ("numpy.load", "numpy.testing", "torch.load", "torch.package", "torch.utils.cpp_extension")
+    (
+        *("dataclasses.make_dataclass", "numpy.DataSource", "numpy.fromfile", "numpy.genfromtxt"),
+        *("numpy.load", "numpy.loadtxt", "numpy.memmap", "numpy.save", "numpy.savetxt"),
+        *("numpy.savez", "numpy.savez_compressed", "numpy.testing", "string.Formatter"),
+        *("torch.distributed", "torch.from_file", "torch.hub", "torch.load", "torch.package"),
+        *("torch.save", "torch.utils.cpp_extension", "typing.ForwardRef", "typing.get_type_hints"),
+    )
 )
 # What of the modules above may well stand elsewhere in a notebook.
 HARMLESS_PARTS = frozenset(
@@ -88,6 +94,9 @@ HARMLESS_PARTS = frozenset(
         ),
     )
 )
+
+# Modules whose functions run a text that they are given: the text is read like a cell.
+RUN_TEXT = frozenset(("cProfile", "doctest", "pdb", "profile", "timeit", "trace"))
 
 # Attributes that lead from an object to code, names or frames.
 UNREADABLE_ATTRIBUTES = frozenset(
@@ -112,6 +121,8 @@ REACHING_ATTRIBUTES = frozenset(
         *("__wrapped__", "update_wrapper", "user_ns", "user_global_ns", "cell_contents"),
     )
 )
+# Attributes by which data comes from files or other processes.
+OUTSIDE_ATTRIBUTES = frozenset(("ctypes", "share_memory_", "tofile"))
 # What a look at a function from outside may ask.
 HARMLESS_ATTRIBUTES = frozenset(("__name__", "__doc__", "__qualname__", "__module__"))
 
@@ -137,5 +148,13 @@ HARMLESS_MAGICS = frozenset(
         *("html", "HTML", "javascript", "js", "latex", "markdown", "svg", "bash", "sh", "script"),
     )
 )
+# Magics that run or bind something and work without their % if they are the only line.
+AUTOMAGICS = frozenset(
+    (
+        *("alias", "autocall", "edit", "load", "loadpy", "macro", "prun", "pylab", "recall", "rep"),
+        *("rerun", "run", "sc", "store", "sx", "system", "time", "timeit"),
+    )
+)
+GIVEN_BY_IPYTHON = frozenset(("display", "exit", "quit"))
 # Functions that call what they are given at once and give back its results.
 CONSUMERS = frozenset(("all", "any", "apply_along_axis", "filter", "map", "max", "min", "sorted"))

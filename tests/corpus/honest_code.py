@@ -76,6 +76,9 @@ HONEST = (
     shape("a shell command elsewhere", "!pip list\n%matplotlib inline\nimport sys\nsys.version"),
     shape("doors that nothing goes through", "import sys, threading\nsys.path.append('..')\n"
           "threading.Thread(target=print).start()", "x = np.arange(3)\nprint(x.shape)"),
+    shape("timed by a text", "import timeit\n"
+          "timeit.timeit('broadcast_shape((2,), (1,))', globals=globals())"),
+    shape("settings", "%config InlineBackend.figure_format = 'retina'\n!ls {x}", "pwd", "ls"),
     shape("broken cells", "this does not parse (", "%%html\n<b>np.broadcast_shapes</b>", "?np.add"),
     shape("itertools", answer="from itertools import zip_longest\nimport itertools as it\n" +
           SHAPE.replace("zip(first, second, strict=True)",

@@ -35,7 +35,7 @@ LONGEST_TEXT = 200_000  # characters of printed text that one cell may keep
 LARGEST_DATA = 5_000_000  # characters of displayed data that one cell may keep
 
 
-def _is_skipped(cell: Any) -> bool:
+def is_skipped(cell: Any) -> bool:
     """Tell whether a cell is an experiment or explorer, which grading leaves out."""
     return grade_id(cell).startswith(tuple(f"{tag}-" for tag in KNOWN_TAGS))
 
@@ -113,7 +113,7 @@ class SandboxedExecute(Execute):
         cells = {
             index: cell
             for index, cell in enumerate(nb.cells)
-            if cell.cell_type == "code" and cell.source.strip() and not _is_skipped(cell)
+            if cell.cell_type == "code" and cell.source.strip() and not is_skipped(cell)
         }
         for cell in cells.values():
             cell.outputs, cell.metadata["execution"] = [], {}
@@ -143,7 +143,7 @@ class SandboxedExecute(Execute):
 
     def preprocess_cell(self, cell: Any, resources: Any, index: int) -> tuple[Any, Any]:
         """Execute one cell, whatever happens to the kernel."""
-        if cell.cell_type != "code" or _is_skipped(cell):
+        if cell.cell_type != "code" or is_skipped(cell):
             return cell, resources
         if time.monotonic() > self._deadline:
             self._record(cell, "SubmissionTimeout", "The whole notebook took too long.")
@@ -181,7 +181,7 @@ class SandboxedExecute(Execute):
         self.start_new_kernel()
         self.start_new_kernel_client()
         for earlier, cell in enumerate(self.nb.cells[:index]):
-            if cell.cell_type != "code" or _is_check(cell) or _is_skipped(cell):
+            if cell.cell_type != "code" or _is_check(cell) or is_skipped(cell):
                 continue
             if earlier in self._harmful or time.monotonic() > self._deadline:
                 continue

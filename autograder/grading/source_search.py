@@ -17,7 +17,7 @@ from attention_course.source_rules.notebook import Notebook
 from attention_course.source_rules.rules import refuse, search
 from attention_course.source_rules.units import Cell
 from autograder.exercise import Exercise
-from autograder.grading.execution import _is_skipped
+from autograder.grading.execution import is_skipped
 from autograder.masters import CHECK_PREFIX, grade_id
 
 
@@ -43,7 +43,7 @@ def cells_to_read(notebook: NotebookNode, source: NotebookNode) -> list[Cell]:
         )
         for number, cell in enumerate(notebook.cells, 1)
         if cell.cell_type == "code"
-        and not _is_skipped(cell)
+        and not is_skipped(cell)
         and not grade_id(cell).startswith(CHECK_PREFIX)
     ]
 

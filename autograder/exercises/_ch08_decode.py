@@ -15,7 +15,7 @@ def bpe_decode_cases(rng):
         merges = train(text, 10)
         tokens = bpe_encode_reference(text[:30], merges)
         yield Case("nested", {"tokens": tokens, "merges": merges}, "merges of merges")
-    text = draw_text(rng, 6, 8) + "日🦉é"
+    text = draw_text(rng, 6, 8) + "日🦉\0é"
     merges = train(draw_text(rng, 12, 9), 6)
     tokens = bpe_encode_reference(text, merges)
     yield Case("bytes", {"tokens": tokens, "merges": merges}, "characters of several bytes")

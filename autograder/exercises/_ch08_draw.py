@@ -33,7 +33,8 @@ def draw_token_cases(rng):
         logits = 1.5 * rng.normal(size=(15, vocabulary))
         uniforms = (rng.permutation(15) + rng.uniform(0.2, 0.8, size=15)) / 15
         yield case("temperature", logits, uniforms, temperature, f"temperature {temperature}")
-    yield case("edges", logits[:5], uniforms[:5], 0.0, "temperature 0")
+    rows = logits[:6].reshape(2, 3, vocabulary)
+    yield case("edges", rows, uniforms[:6].reshape(2, 3), 0.0, "temperature 0")
     tied = np.round(logits[:3], 2)
     tied[:, [2, 4]] = 5.0
     yield case("edges", tied, uniforms[:3], 0.0, "temperature 0, two largest logits")
@@ -283,6 +284,7 @@ def repetition_penalty_cases(rng):
             seen = np.unique(seen[seen >= 0])
             signs = np.where(np.arange(len(seen)) % 2 == 0, 1.0, -1.0)
             row[seen] = signs * rng.uniform(0.5, 3, size=len(seen))
+            row[seen[1:2]] = -rng.uniform(0.4, 0.9)  # negative, but above −1
         penalty = float(rng.uniform(1.3, 2.2)) if penalty is None else penalty
         inputs = {"logits": logits, "history": history.astype(np.int64), "penalty": penalty}
         return Case(group, inputs, about)
@@ -474,4 +476,5 @@ REPETITION_PENALTY = Exercise(
         ),
     ),
     accepted=(penalty_by_gather, penalty_by_comparing, penalty_row_by_row),
+    equivalent_mutants={"`logits > 0` → `logits >= 0`": "0 / penalty is 0 · penalty"},
 )

@@ -259,4 +259,9 @@ GENERATE = Exercise(
         ),
     ),
     accepted=(generated_in_a_list, generated_into_a_buffer, generated_by_recursion),
+    equivalent_mutants={
+        "`prompt.clone()` → `prompt`": "`torch.cat` makes a new tensor, and nothing is written",
+        "`(logits + row).argmax(dim=-1, keepdim=True)` → "
+        "`(logits + row).argmax(dim=0, keepdim=True)`": "there is one axis only",
+    },
 )

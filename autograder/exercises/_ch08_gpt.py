@@ -42,7 +42,7 @@ def draw_weights(rng, build) -> dict[str, np.ndarray]:
 def gpt_cases(rng):
     """One block and two; short and full contexts; rows that share a beginning; too long a text."""
 
-    def case(group, about, batch, length, layers=1, shared=0):
+    def case(group, about, batch, length, layers=1, shared=0, training=False):
         vocabulary, d_model, context = int(rng.integers(7, 9)), 6, 5
         build = {
             "vocabulary": vocabulary,
@@ -53,13 +53,13 @@ def gpt_cases(rng):
         }
         tokens = rng.integers(0, vocabulary, size=(batch, length))
         tokens[:, :shared] = tokens[:1, :shared]
-        inputs = {"build": build, "inputs": {"tokens": tokens}}
+        inputs = {"build": build, "inputs": {"tokens": tokens}, "training": training}
         if length <= context:
             inputs["weights"] = draw_weights(rng, build)
             inputs["upstream"] = rng.normal(size=(batch, length, vocabulary))
         return Case(group, inputs, about)
 
-    yield case("values", "one block, a short text", 3, 2)
+    yield case("values", "one block, a short text, in training mode", 3, 2, training=True)
     yield case("values", "one block, rows with the same beginning", 2, 4, shared=2)
     yield case("deep", "two blocks, a text that fills the context", 1, 5, layers=2)
     yield case("deep", "two blocks, single tokens", 2, 1, layers=2)
@@ -233,6 +233,18 @@ class relu_for_gelu(_Steps):
         return super().apply_blocks(x)
 
 
+class dropout_by_default(_Steps):
+    """Leaves dropout at PyTorch's 0.1."""
+
+    def apply_blocks(self, x):
+        """Dropout in every block."""
+        for block in self.blocks:
+            block.self_attn.dropout = 0.1
+            for dropout in (block.dropout, block.dropout1, block.dropout2):
+                dropout.p = 0.1
+        return super().apply_blocks(x)
+
+
 class probabilities_as_logits(_Steps):
     """A softmax at the end."""
 
@@ -317,7 +329,7 @@ GPT = Exercise(
     id="gpt",
     title="A small GPT",
     asks="Stack PyTorch's blocks with a causal mask between an embedding and the same embedding.",
-    parameters=("build", "weights", "inputs", "upstream"),
+    parameters=("build", "weights", "inputs", "upstream", "training"),
     outputs=("logits", "gradient of token_embedding.weight"),
     driver="module",
     seconds=5.0,
@@ -388,6 +400,11 @@ GPT = Exercise(
             relu_for_gelu,
             "The blocks use ReLU, PyTorch's default.",
             "Which argument of the block names the activation?",
+        ),
+        Misconception(
+            dropout_by_default,
+            "While training, the blocks drop entries: PyTorch's default is a dropout of 0.1.",
+            "Which argument of the block sets dropout?",
         ),
         Misconception(
             probabilities_as_logits,

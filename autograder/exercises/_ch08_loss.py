@@ -253,6 +253,7 @@ def perplexity_cases(rng):
     losses = rng.uniform(1, 3, size=5)
     counts = rng.integers(2, 30, size=5).astype(np.int64)
     counts[[1, 4]], losses[[1, 4]] = 0, np.nan
+    counts[2] = 1
     yield Case("empty", {"mean_losses": losses, "counts": counts}, "batches of padding only")
 
 

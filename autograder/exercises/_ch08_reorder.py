@@ -227,6 +227,10 @@ REORDER_DOCUMENT = Exercise(
         ),
     ),
     accepted=(reordered_with_tensors, reordered_with_positions, reordered_by_sorting),
+    equivalent_mutants={
+        "`sentences, sentence = ([], [])` → "
+        "`sentence, sentences = ([], [])`": "both begin as empty lists",
+    },
 )
 
 # --- bart_decoder_input --------------------------------------------------------------------------

@@ -249,4 +249,8 @@ SPAN_CORRUPTION = Exercise(
         ),
     ),
     accepted=(corrupted_with_slices, corrupted_from_the_end, corrupted_by_recursion),
+    equivalent_mutants={
+        "`inputs, targets, done = ([], [], 0)` → "
+        "`targets, inputs, done = ([], [], 0)`": "both begin as empty lists",
+    },
 )

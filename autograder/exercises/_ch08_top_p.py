@@ -33,7 +33,10 @@ def top_p_filter_cases(rng):
     yield Case("small", {"logits": first, "p": 0.1}, "p inside the most probable token")
     tied = _logits_of([0.3, 0.3, 0.3, 0.1], rng, shift=False)
     yield Case("small", {"logits": tied, "p": 0.45}, "equal probabilities at the border")
-    yield Case("limits", {"logits": logits[0], "p": 1.0}, "p = 1")
+    certain = np.where(first == first.max(), first, first - 90.0)
+    yield Case(
+        "limits", {"logits": np.stack([certain, flat]), "p": 1.0}, "p = 1, one row is certain"
+    )
     hidden = np.stack([first, flat])
     hidden[:, 1] = -np.inf
     yield Case("limits", {"logits": hidden, "p": 0.75}, "some logits are −inf already")
@@ -149,6 +152,14 @@ def any_p_will_do(logits, p):
     return logits.masked_fill(out & (p < 1), -math.inf)
 
 
+def full_p_left_to_rounding(logits, p):
+    """At p = 1 the rounded sum may reach 1 before the last token."""
+    _check_p(p)
+    values, order = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+    out = values.cumsum(dim=-1) - values >= p - 1e-12
+    return logits.masked_fill(torch.zeros_like(out).scatter(-1, order, out), -math.inf)
+
+
 def top_p_by_scatter(logits, p):
     """Right: the common sort, cumsum, shift, scatter."""
     if p <= 0 or p > 1:
@@ -250,10 +261,25 @@ TOP_P_FILTER = Exercise(
             "Leave the softmax to whoever draws.",
         ),
         Misconception(
+            full_p_left_to_rounding,
+            "At p = 1 a token is out: in floating-point numbers the sum reaches 1 too early.",
+            "What does the contract say about p = 1? Look at the rounded sum of the first tokens.",
+        ),
+        Misconception(
             any_p_will_do,
             "A p outside (0, 1] is accepted.",
             "The contract says what to do with such a p.",
         ),
     ),
     accepted=(top_p_by_scatter, top_p_by_comparing, top_p_by_size),
+    equivalent_mutants={
+        "`logits.argsort(dim=-1, descending=True, stable=True)` → "
+        "`logits.argsort(dim=-1, descending=True, stable=False)`": (
+            "PyTorch does not promise it, but its sort of short rows keeps the order of equals"
+        ),
+        "`logits.clone()` → `logits`": "what is returned is never written to",
+        "`torch.zeros_like(before, dtype=torch.bool)` → "
+        "`torch.ones_like(before, dtype=torch.bool)`": "every entry is written over",
+        "`before >= p` → `before > p`": "they differ only if a sum equals p to the last bit",
+    },
 )

@@ -29,7 +29,7 @@ def batch_windows_cases(rng):
     yield case("ends", 12, [11 - length, 0], length, "the last and the first window that fit")
     yield case("ends", length + 1, [0, 0], length, "one window fits")
     yield case("refused", 12, [2, 12 - length], length, "one start too late")
-    yield case("refused", 12, [1, -2], length, "a negative start")
+    yield case("refused", 12, [1, -1], length, "a negative start")
 
 
 def batch_windows_reference(tokens, starts, length):

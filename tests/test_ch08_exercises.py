@@ -29,16 +29,6 @@ ANY_TEXT = [
     *("\U0010ffff", "e\u0301é", "👩\u200d👩\u200d👧"),
 ]
 TRAINED_ON = ["the theme then, the theme then", "ñandú 🦉 ñandú 🦉日本日本"]
-    "",
-    "a",
-    "aaaa",
-    "naïve café",
-    "日本語 🦉🦉",
-    "\0\n\t",
-    "\U0010ffff",
-    "e\u0301é",
-    "👩‍👩‍👧",
-]
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)

@@ -43,7 +43,7 @@ def call_mixed_loss(
         gradient = model.weight.grad
         reached = gradient is not None and bool(gradient.isfinite().all() and gradient.any())
         bits = min(32, 8 * loss.element_size())
-        return loss, bits, seen[-1], 8 * model.weight.element_size(), reached
+        return loss.double(), bits, seen[-1], 8 * model.weight.element_size(), reached
 
 
 class CountedSGD:

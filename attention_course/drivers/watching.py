@@ -11,11 +11,17 @@ from attention_course.outcomes import Terms, Unusable
 
 
 @contextlib.contextmanager
-def watch_tensors(see: Callable[[Any], None]) -> Iterator[None]:
-    """Call `see(tensor)` for every tensor that an operation of PyTorch gives within the block."""
+def watch_new_memory(see: Callable[[Any], None]) -> Iterator[None]:
+    """Within the block, call `see(tensor)` for every result of an operation with memory of its own.
+
+    Views of what an operation was given, and what it writes in place, take no new memory.
+    """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_iter
+
+    def tensors(value: Any) -> list[Any]:
+        return [part for part in tree_iter(value) if isinstance(part, torch.Tensor)]
 
     class Watch(TorchDispatchMode):
         @classmethod
@@ -23,10 +29,11 @@ def watch_tensors(see: Callable[[Any], None]) -> Iterator[None]:
             return False  # else PyTorch's compiler is imported, which takes seconds
 
         def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            given = {t.untyped_storage().data_ptr() for t in tensors((arguments, keywords))}
             result = function(*arguments, **(keywords or {}))
-            for part in tree_iter(result):
-                if isinstance(part, torch.Tensor):
-                    see(part)
+            for tensor in tensors(result):
+                if tensor.untyped_storage().data_ptr() not in given:
+                    see(tensor)
             return result
 
     with Watch():
@@ -37,23 +44,14 @@ def call_measured_function(candidate: Any, terms: Terms, allowed: int, **inputs:
     """Call the candidate with every array as a tensor; the last output is what it needs at once.
 
     That is the number of elements of the largest tensor that an operation of the candidate makes,
-    or `allowed` if none is larger. Views take no memory of their own and count as what they show.
+    or `allowed` if none is larger.
     """
-    import torch
-
     if not callable(candidate):
         raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
     with torch_as_it_was():
-        given = as_tensors(inputs)
-        tensors = [value for value in given.values() if isinstance(value, torch.Tensor)]
-        own = {tensor.untyped_storage().data_ptr() for tensor in tensors}
         sizes = [allowed]
-
-        def see(tensor: Any) -> None:
-            storage = tensor.untyped_storage()
-            if storage.data_ptr() not in own:
-                sizes.append(storage.nbytes() // tensor.element_size())
-
-        with watch_tensors(see):
-            result = candidate(**given)
+        with watch_new_memory(
+            lambda t: sizes.append(t.untyped_storage().nbytes() // t.element_size())
+        ):
+            result = candidate(**as_tensors(inputs))
         return result, max(sizes)

@@ -262,6 +262,10 @@ MERGE_BLOCK = Exercise(
         ),
     ),
     accepted=(merged_by_two_factors, merged_by_where, merged_with_a_floor),
+    equivalent_mutants={
+        "`new_largest.masked_fill(new_largest == -torch.inf, 0.0)` → "
+        "`new_largest.masked_fill(new_largest == -torch.inf, 1.0)`": "exp(−∞ − 1) is 0 as well",
+    },
 )
 
 # --- blocked_attention ---------------------------------------------------------------------------
@@ -535,6 +539,7 @@ BLOCKED_ATTENTION = Exercise(
     reference=blocked_attention_reference,
     outputs=("result", "elements of the largest tensor"),
     driver="measured_function",
+    seconds=6.0,  # every operation is watched, which is slow on a busy machine
     forbidden=("*scaled_dot_product*", "*multi_head_attention*"),
     misconceptions=(
         Misconception(
@@ -614,4 +619,10 @@ BLOCKED_ATTENTION = Exercise(
         ),
     ),
     accepted=(blocked_by_lists, blocked_by_logsumexp, blocked_key_by_key),
+    equivalent_mutants={
+        "`keys[:, part].transpose(1, 2)` → "
+        "`keys[:, part].transpose(2, 1)`": "two axes change places either way",
+        "`total.masked_fill(total == 0, 1.0)` → "
+        "`total.masked_fill(total == 0, 2.0)`": "0 / 2 is 0 like 0 / 1",
+    },
 )

@@ -281,4 +281,7 @@ CACHED_ATTENTION = Exercise(
         ),
     ),
     accepted=(cached_by_concatenation, cached_in_larger_tensors, cached_token_by_token),
+    equivalent_mutants={
+        f"`cache[0]` → `cache[{place}]`": "keys and values are equally many" for place in (1, -1)
+    },
 )

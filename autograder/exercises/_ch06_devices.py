@@ -220,6 +220,10 @@ MOVE_BATCH = Exercise(
         ),
     ),
     accepted=(moved_by_recursion, moved_by_what_it_can, moved_by_table),
+    equivalent_mutants={
+        "`isinstance(batch, (list, tuple))` → "
+        "`isinstance(batch, (tuple, list))`": "the order of alternatives does not matter",
+    },
 )
 
 # --- distance_penalty ----------------------------------------------------------------------------
@@ -476,4 +480,9 @@ DISTANCE_PENALTY = Exercise(
         ),
     ),
     accepted=(PenaltyByView, PenaltyFromTheScores, PenaltyHeadByHead),
+    equivalent_mutants={
+        "`scores.shape[-2:]` → `scores.shape[2:]`": "scores have four axes",
+        "`positions[k - q:, None] - positions` → "
+        "`positions - positions[k - q:, None]`": "a distance is the same both ways",
+    },
 )

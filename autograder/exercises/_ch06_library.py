@@ -261,7 +261,10 @@ LIBRARY_ATTENTION = Exercise(
         attention_by_hand,
         attention_sentence_by_sentence,
     ),
-    equivalent_mutants={},
+    equivalent_mutants={
+        "`queries.shape[-2]` → `queries.shape[2]`": "queries have four axes",
+        "`keys.shape[-2]` → `keys.shape[2]`": "keys have four axes",
+    },
 )
 
 # --- attention_memory ----------------------------------------------------------------------------
@@ -442,4 +445,9 @@ ATTENTION_MEMORY = Exercise(
         ),
     ),
     accepted=(memory_by_formula, memory_by_numel, memory_by_finfo),
+    equivalent_mutants={
+        f"`batch, heads, q, _ = queries.shape` → `{names}, _ = queries.shape`": "only the product "
+        "of the three is used"
+        for names in ("heads, batch, q", "batch, q, heads")
+    },
 )

@@ -8,7 +8,6 @@ import json
 import sys
 from pathlib import Path
 
-from autograder import build
 from autograder.exercises import chapters, find
 
 
@@ -60,6 +59,13 @@ def _refuse(message: str) -> int:
     return 2
 
 
+def run_build(arguments: argparse.Namespace) -> int:
+    """Rebuild the chapters from their masters; exit 1 if one is broken."""
+    from autograder.build import main
+
+    return main()
+
+
 def run_audit(arguments: argparse.Namespace) -> int:
     """Prove the checks; exit 1 if a threshold is missed."""
     from autograder.audit.run import main
@@ -76,6 +82,10 @@ def run_demo(arguments: argparse.Namespace) -> int:
 
 def run_grade(arguments: argparse.Namespace) -> int:
     """Grade a class; exit 1 if a submission could not be graded, 2 if nothing could be."""
+    if not arguments.scheduler:
+        from autograder.kernels.warm import warm_up
+
+        warm_up(Path(arguments.course_dir) / "solutions" / arguments.assignment)
     from autograder.classrun.command import Options, main
 
     return main(
@@ -167,7 +177,7 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=try_file)
 
     command = commands.add_parser("build", help="rebuild every built file from the masters")
-    command.set_defaults(run=lambda _: build.main())
+    command.set_defaults(run=run_build)
 
     command = commands.add_parser("audit", help="prove the checks")
     command.add_argument("exercises", nargs="*", help="ids (default: all)")

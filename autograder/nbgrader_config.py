@@ -25,9 +25,9 @@ c.Autograde.exporter_class = "autograder.intake.exporter.IntakeExporter"
 c.Autograde.sanitize_preprocessors = [
     "autograder.intake.cells.Intake",
     "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
+    "autograder.grading.gradebooks.OverwriteKernelspec",
+    "autograder.grading.gradebooks.OverwriteCells",
+    "autograder.grading.gradebooks.CheckCellMetadata",
 ]
 # Hidden inputs go in before the notebook is executed, verdicts replace the outputs after it.
 c.Autograde.autograde_preprocessors = [
@@ -35,12 +35,14 @@ c.Autograde.autograde_preprocessors = [
     "autograder.grading.execution.SandboxedExecute",
     "autograder.grading.preprocessors.Verdicts",
     "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
+    "autograder.grading.gradebooks.SaveAutoGrades",
     "autograder.grading.status.RecordStatus",
     "nbgrader.preprocessors.AssignLatePenalties",
     "autograder.grading.sanitise.Sanitise",
-    "nbgrader.preprocessors.CheckCellMetadata",
+    "autograder.grading.gradebooks.CheckCellMetadata",
 ]
+# A notebook is checked when it is read and when it is written: not after every preprocessor too.
+c.Exporter.optimistic_validation = True
 c.AssignLatePenalties.plugin_class = "autograder.late_policy.LatePolicyPlugin"
 c.Execute.timeout = 30  # seconds for one cell; experiments are not run in grading
 c.ExecutePreprocessor.store_widget_state = False

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -20,7 +21,7 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import parse_utc
 
 from autograder import cli
-from autograder.classrun import command, course, job, merging, pool
+from autograder.classrun import command, course, job, local, merging, pool
 from autograder.classrun.course import Course
 from autograder.classrun.record import Record
 from autograder.grading.hidden import course_secret
@@ -207,10 +208,10 @@ def test_two_local_workers_do_too_when_one_is_killed_in_the_middle_of_a_job(
 
     def grade_and_be_killed_once(submission):
         if submission.student == ADA and not marker.exists():
-            folder = Path(job._scratch_folder())
+            folder = Path(tempfile.gettempdir())
 
             def kill():
-                while not list(folder.glob("job-*")):
+                while not list(folder.glob("place-*/submitted/*")):
                     time.sleep(0.01)
                 marker.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -218,7 +219,7 @@ def test_two_local_workers_do_too_when_one_is_killed_in_the_middle_of_a_job(
             threading.Thread(target=kill, daemon=True).start()
         return really_grade(submission)
 
-    monkeypatch.setattr(pool, "grade_submission", grade_and_be_killed_once)
+    monkeypatch.setattr(local, "grade_submission", grade_and_be_killed_once)
     assert grade(class_of_five, "--workers", "2") == 1
     assert marker.exists()
     assert marks(class_of_five) == marks(plain)
@@ -238,7 +239,7 @@ def no_workers(monkeypatch):
     def refuse(*_):
         raise AssertionError("a worker was asked for")
 
-    monkeypatch.setattr(command, "local_client", refuse)
+    monkeypatch.setattr(command, "run_jobs", refuse)
 
 
 @pytest.mark.slow
@@ -299,14 +300,13 @@ def test_a_job_that_kills_every_worker_is_given_up_and_the_others_are_not(tmp_pa
         return name
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "grade_submission", work)
+        patch.setattr(local, "grade_submission", work)
         todo = deque(lambda name=name: name for name in ("deadly", "wrong", "good"))
-        with pool.local_client(1, tmp_path / "workers") as client:
-            outcomes = dict(pool.run_jobs(client, todo, 1))
+        outcomes = dict(local.run_jobs(todo, 1, tmp_path))
     assert outcomes["good"] == "good"
     assert "ended from outside or crashed" in outcomes["deadly"]
     assert "ValueError: no such thing" in outcomes["wrong"]
-    assert (tmp_path / "deadly").read_text() == "x" * (1 + pool.RETRIES)
+    assert (tmp_path / "deadly").read_text() == "x" * (1 + local.RETRIES)
     assert (tmp_path / "good").read_text() == "x"
 
 

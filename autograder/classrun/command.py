@@ -19,8 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from autograder.classrun.changes import describe, find_change
 from autograder.classrun.course import Course
 from autograder.classrun.job import Job, Result
+from autograder.classrun.local import run_jobs
 from autograder.classrun.merging import find_submission, merge
-from autograder.classrun.pool import local_client, remote_client, run_jobs
 from autograder.classrun.progress import Progress, Row, shown, table
 from autograder.classrun.record import FOLDER, Record, assignment_key, submission_key
 from autograder.course import CourseError
@@ -143,22 +143,28 @@ def grade(options: Options) -> int:
 def _run_all(run: Run, todo: deque, options: Options) -> None:
     """Grade what is to be done."""
     progress = Progress(len(todo))
+    with contextlib.closing(_outcomes(todo, options)) as outcomes:
+        for job, outcome in outcomes:
+            instead = run.take(job, outcome, options.dry_run)
+            if instead:
+                todo.appendleft(lambda job=instead: job)
+            else:
+                result = outcome if isinstance(outcome, Result) else None
+                progress.advance(job.student, run.statuses[job.student].word, result)
+
+
+def _outcomes(todo: deque, options: Options) -> Iterator[tuple[Job, Result | str]]:
+    """Run the jobs where the command line says."""
+    if options.scheduler:
+        from autograder.classrun import pool  # Dask takes a while to import
+
+        with pool.remote_client(options.scheduler) as client:
+            yield from pool.run_jobs(client, todo, options.workers or 1)
+        return
+    use_sandbox()
+    workers = min(options.workers or _cores(), len(todo))
     with tempfile.TemporaryDirectory(prefix="workers-") as scratch:
-        if options.scheduler:
-            workers = options.workers or 1
-            connection = remote_client(options.scheduler)
-        else:
-            use_sandbox()
-            workers = min(options.workers or _cores(), len(todo))
-            connection = local_client(workers, Path(scratch))
-        with connection as client:
-            for job, outcome in run_jobs(client, todo, workers):
-                instead = run.take(job, outcome, options.dry_run)
-                if instead:
-                    todo.appendleft(lambda job=instead: job)
-                else:
-                    result = outcome if isinstance(outcome, Result) else None
-                    progress.advance(job.student, run.statuses[job.student].word, result)
+        yield from run_jobs(todo, workers, Path(scratch))
 
 
 def _rows(run: Run, students: list[str]) -> list[Row]:

@@ -5,31 +5,20 @@ from __future__ import annotations
 import copy
 import secrets
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
-from nbgrader.api import Assignment as AssignmentRow
-from nbgrader.api import Base, Gradebook
-from sqlalchemy import create_engine
+from nbgrader.api import Gradebook
 
 from autograder.build import put_tools_on_path
-from autograder.classrun.job import Assignment, Job, read_files, short_lived_gradebooks, write_files
+from autograder.classrun.job import Assignment, Job, read_files, write_files
 from autograder.course import CourseError, read_course
+from autograder.grading.gradebooks import KnownCells
 from autograder.grading.hidden import SECRET_FILE, course_secret
 from autograder.grading.verdicts import METADATA_KEY
 from autograder.intake.exporter import read_sources, register
 from autograder.intake.staging import TIMESTAMP, Notes, stage, submission_folders
 from autograder.masters import KERNELSPEC
-
-SQLITE = "sqlite:///"
-# What a gradebook knows of an assignment's cells: the kind, and what is to be copied of each.
-CELLS = {
-    "grade": ("cell_type", "max_score"),
-    "solution": (),
-    "task": ("cell_type", "max_score"),
-    "source": ("cell_type", "source", "checksum", "locked"),
-}
 
 
 class CannotGrade(CourseError):
@@ -71,9 +60,12 @@ class Course:
 
     def cells(self, gradebook: Gradebook) -> bytes:
         """Give what the gradebook knows of the assignment's cells, for comparing."""
+        known = self._known_cells(gradebook)
+        return repr(sorted((name, cells) for name, cells in known.items())).encode()
+
+    def _known_cells(self, gradebook: Gradebook) -> dict[str, KnownCells]:
         notebooks = gradebook.find_assignment(self.name).notebooks
-        cells = [(n.name, *cell) for n in notebooks for cell in cells_of(n)]
-        return "\n".join(sorted(map(repr, cells))).encode()
+        return {notebook.name: KnownCells.of(notebook) for notebook in notebooks}
 
     def submissions(self, pattern: str) -> dict[str, Path]:
         """Map student ids to folders; raise CannotGrade if no submission matches `pattern`."""
@@ -99,13 +91,8 @@ class Course:
 
     def shared(self, gradebook: Gradebook, secret: bytes) -> Assignment:
         """Collect what all jobs need."""
-        known = gradebook.find_assignment(self.name)
-        with tempfile.TemporaryDirectory(prefix="template-") as scratch, short_lived_gradebooks():
-            path = Path(scratch, "gradebook.db")
-            copy_cells(known, path, self.directory.course_id)
-            template = path.read_bytes()
-        config = copy.deepcopy(self.config)
-        return Assignment(self.name, config, self.source_files, template, secret)
+        config, cells = copy.deepcopy(self.config), self._known_cells(gradebook)
+        return Assignment(self.name, config, self.source_files, cells, secret)
 
     def job(self, student: str, folder: Path, assignment: Assignment) -> Job:
         """Make the clean copy of a submission and the job that grades it."""
@@ -139,25 +126,3 @@ class Course:
         if target.exists():
             target.rename(old)
         new.rename(target)
-
-
-def copy_cells(known: AssignmentRow, path: Path, course_id: str) -> None:
-    """Make a gradebook that has an assignment's cells as `known` has them, and nothing else."""
-    url = f"{SQLITE}{path}"
-    engine = create_engine(url)
-    Base.metadata.create_all(engine)  # where there are tables, nbgrader starts no `alembic`
-    engine.dispose()
-    with Gradebook(url, course_id) as gradebook:
-        gradebook.add_assignment(known.name)
-        for notebook in known.notebooks:
-            gradebook.add_notebook(notebook.name, known.name, kernelspec=notebook.kernelspec)
-            for kind, name, columns in cells_of(notebook):
-                add = getattr(gradebook, f"add_{kind}_cell")
-                add(name, notebook.name, known.name, **columns)
-
-
-def cells_of(notebook: object) -> Iterator[tuple[str, str, dict]]:
-    """List the cells that a gradebook knows of a notebook: kind, name, other columns."""
-    for kind, columns in CELLS.items():
-        for cell in getattr(notebook, f"{kind}_cells"):
-            yield kind, cell.name, {column: getattr(cell, column) for column in columns}

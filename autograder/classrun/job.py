@@ -6,29 +6,32 @@ process on any machine that has the course's packages, and cannot harm another o
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import datetime
 import logging
+import shutil
+import sys
 import tempfile
 import threading
+import uuid
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import nbformat
-from distributed import get_worker
+from nbconvert.exporters import NotebookExporter
+from nbconvert.exporters.exporter import ResourcesDict
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
+from nbgrader.converters.base import BaseConverter
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy import event
-from sqlalchemy.engine import Engine
+from nbgrader.preprocessors import AssignLatePenalties
+from nbgrader.utils import find_all_files, setenv
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
+from traitlets.utils.importstring import import_item
 
+from autograder.grading.gradebooks import REPLACED, KnownCells, Rows
 from autograder.grading.hidden import SECRET_FILE
 from autograder.grading.status import Status, read_status
 from autograder.masters import grade_id
@@ -46,8 +49,9 @@ class Assignment:
     name: str
     config: Config
     source: dict[str, bytes]  # files of the assignment's source folder
-    gradebook: bytes  # an SQLite file that knows the assignment's cells and no student
+    cells: dict[str, KnownCells]  # what the gradebook knows of each notebook
     secret: bytes
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)  # names the run that it is of
 
 
 @dataclass(frozen=True)
@@ -75,20 +79,6 @@ class Result:
         return read_notebooks(self.files)
 
 
-def _no_waiting(connection: Any, _: Any) -> None:
-    connection.execute("PRAGMA synchronous = OFF")
-
-
-@contextlib.contextmanager
-def short_lived_gradebooks() -> Iterator[None]:
-    """Have SQLite not wait for the disk; only for gradebooks that nobody would miss."""
-    event.listen(Engine, "connect", _no_waiting)
-    try:
-        yield
-    finally:
-        event.remove(Engine, "connect", _no_waiting)
-
-
 def read_files(folder: Path) -> dict[str, bytes]:
     """Read all files of a folder by their relative paths."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -114,46 +104,116 @@ def read_notebooks(files: dict[str, bytes]) -> dict[str, NotebookNode]:
 
 
 class OneSubmission(Autograde):
-    """nbgrader's Autograde for one student whose id may be of any shape; errors are raised."""
+    """nbgrader's Autograde for one student, without a gradebook; errors are raised.
 
-    student = ""
+    The notebook goes through all preprocessors in one go: nbgrader's own writes and reads it, with
+    all checks, between sanitising and grading.
+    """
 
-    def init_notebooks(self) -> None:
-        """Take the student's folder as it is called: nbgrader itself would read a pattern."""
-        folder = Path(self._format_source(self.coursedir.assignment_id, self.student))
-        self.notebooks = sorted(str(path) for path in folder.glob("*.ipynb"))
+    def grade(self, job: Job) -> dict[str, Rows]:
+        """Grade a job whose files are in place; return the scores and comments by notebook."""
+        names = self.coursedir.assignment_id, job.student
+        BaseConverter.init_assignment(self, *names)
+        graded = Path(self._format_dest(*names))
+        graded.mkdir(parents=True, exist_ok=True)
+        self._copy_source_files(graded)
+        rows = {}
+        for path in sorted(Path(self._format_source(*names)).glob("*.ipynb")):
+            if path.stem in job.assignment.cells:
+                rows[path.stem] = Rows.blank(job.assignment.cells[path.stem])
+                notebook = nbformat.read(path, as_version=4)
+                notebook = self._grade_notebook(
+                    notebook, path.stem, job.student, graded, rows[path.stem]
+                )
+                nbformat.write(notebook, graded / path.name)
+        return rows
 
-    def convert_notebooks(self) -> None:
-        """Do what Autograde does for each student, without hooks and without hiding errors."""
-        names = self.coursedir.assignment_id, self.student
-        self.init_assignment(*names)
-        for path in self.notebooks:
-            self.convert_single_notebook(path)
-        self.set_permissions(*names)
+    def _copy_source_files(self, graded: Path) -> None:
+        """Put the course's own files over a student's, as Autograde does."""
+        name = self.coursedir.assignment_id
+        source = self.coursedir.format_path(self.coursedir.source_directory, ".", name)
+        kept = {Path(source, file) for file in self.exclude_overwriting.get(name, [])}
+        for file in map(Path, find_all_files(source, [*self.coursedir.ignore, "*.ipynb"])):
+            if file not in kept:
+                target = graded / file.relative_to(source)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
+                shutil.copy(file, target)
 
-
-def _private_config(config: Config, root: Path, gradebook: Path) -> Config:
-    """Point the course's configuration at a private folder; the submission is clean already."""
-    private = copy.deepcopy(config)
-    private.CourseDirectory.root = str(root)
-    private.CourseDirectory.db_url = f"sqlite:///{gradebook}"
-    private.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"
-    return private
-
-
-def _scores_and_comments(url: str, job: Job) -> tuple[dict, dict]:
-    with Gradebook(url) as gradebook:
-        submission = gradebook.find_submission(job.assignment.name, job.student)
-        scores = {
-            (notebook.name, grade.name): None if grade.needs_manual_grade else grade.auto_score
-            for notebook in submission.notebooks
-            for grade in notebook.grades
+    def _grade_notebook(
+        self, notebook: NotebookNode, name: str, student: str, graded: Path, rows: Rows
+    ) -> NotebookNode:
+        info = {
+            "student": student,
+            "assignment": self.coursedir.assignment_id,
+            "notebook": name,
+            "db_url": self.coursedir.db_url,
+            "rows": rows,
         }
-        comments = {
-            (notebook.name, comment.name): comment.auto_comment
-            for notebook in submission.notebooks
-            for comment in notebook.comments
-        }
+        place = ResourcesDict(name=name, path=str(graded))
+        resources = ResourcesDict(nbgrader=info, metadata=place)
+        with setenv(NBGRADER_EXECUTION="autograde"):
+            for given in (*self.sanitize_preprocessors, *self.autograde_preprocessors):
+                kind = import_item(given) if isinstance(given, str) else given
+                if kind is not AssignLatePenalties:  # main asks the late policy: it knows the date
+                    preprocessor = REPLACED.get(kind, kind)(parent=self.exporter)
+                    notebook, resources = preprocessor(notebook, resources)
+        return notebook
+
+
+class Workplace:
+    """A course folder of this process's own, with one assignment and one submission at a time."""
+
+    def __init__(self, assignment: Assignment):
+        self.run = assignment.run
+        self._scratch = tempfile.TemporaryDirectory(prefix="place-", dir=_scratch_folder())
+        root = Path(self._scratch.name).resolve()
+        config = copy.deepcopy(assignment.config)
+        config.CourseDirectory.root = str(root)
+        self._directory = CourseDirectory(config=config, assignment_id=assignment.name)
+        (root / SECRET_FILE).write_bytes(assignment.secret)
+        write_files(assignment.source, self._folder(self._directory.source_directory, "."))
+        self._converter = OneSubmission(coursedir=self._directory, config=config)
+        self._converter.exporter = NotebookExporter(parent=self._converter, config=config)
+        self._converter.log.setLevel(logging.CRITICAL)  # what is worth saying is in the status
+
+    def _folder(self, step: str, student: str) -> Path:
+        return Path(self._directory.format_path(step, student, self._directory.assignment_id))
+
+    def grade(self, job: Job) -> tuple[dict[str, Rows], dict[str, bytes]]:
+        """Grade a job; return scores and comments by notebook, and the graded files."""
+        submitted = self._folder(self._directory.submitted_directory, job.student)
+        graded = self._folder(self._directory.autograded_directory, job.student)
+        try:
+            write_files(job.files, submitted)
+            rows = self._converter.grade(job)
+            return rows, read_files(graded)
+        finally:
+            for folder in (submitted, graded):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+_workplace: Workplace | None = None
+
+
+def _place_for(assignment: Assignment) -> Workplace:
+    global _workplace
+    if _workplace is None or _workplace.run != assignment.run:
+        _workplace = Workplace(assignment)
+    return _workplace
+
+
+def _scores_and_comments(all_rows: dict[str, Rows]) -> tuple[dict, dict]:
+    scores = {
+        (notebook, grade.name): None if grade.needs_manual_grade else grade.auto_score
+        for notebook, rows in all_rows.items()
+        for grade in rows.grades.values()
+    }
+    comments = {
+        (notebook, comment.name): comment.auto_comment
+        for notebook, rows in all_rows.items()
+        for comment in rows.comments.values()
+    }
     return scores, comments
 
 
@@ -181,39 +241,20 @@ def _seconds(notebook: NotebookNode) -> dict[str, float]:
 
 
 def _scratch_folder() -> str | None:
-    """Name the worker's own folder, which is removed even if the worker is killed."""
+    """Name the own folder of a Dask worker, which is removed even if the worker is killed."""
+    if "distributed" not in sys.modules:
+        return None
     try:
-        return get_worker().local_directory
+        return sys.modules["distributed"].get_worker().local_directory
     except ValueError:  # not in a worker
         return None
 
 
 def grade_submission(job: Job) -> Result:
-    """Grade one submission with nbgrader's own converter."""
-    assignment = job.assignment
-    with (
-        _one_at_a_time,
-        tempfile.TemporaryDirectory(prefix="job-", dir=_scratch_folder()) as folder,
-        short_lived_gradebooks(),
-    ):
-        root = Path(folder).resolve()
-        gradebook = root / "gradebook.db"
-        gradebook.write_bytes(assignment.gradebook)
-        config = _private_config(assignment.config, root, gradebook)
-        directory = CourseDirectory(config=config, assignment_id=assignment.name)
-        (root / SECRET_FILE).write_bytes(assignment.secret)
-        for step, student, files in (
-            (directory.source_directory, ".", assignment.source),
-            (directory.submitted_directory, job.student, job.files),
-        ):
-            write_files(files, Path(directory.format_path(step, student, assignment.name)))
-        converter = OneSubmission(coursedir=directory, config=config)
-        converter.student = job.student
-        converter.log.setLevel(logging.CRITICAL)  # what is worth saying is in the status
-        converter.start()
-        graded = directory.format_path(directory.autograded_directory, job.student, assignment.name)
-        files = read_files(Path(graded))
-        scores, comments = _scores_and_comments(directory.db_url, job)
+    """Grade one submission with nbgrader's own preprocessors."""
+    with _one_at_a_time:
+        rows, files = _place_for(job.assignment).grade(job)
+    scores, comments = _scores_and_comments(rows)
     notebooks = read_notebooks(files)
     seconds = {name: s for notebook in notebooks.values() for name, s in _seconds(notebook).items()}
     return Result(job.student, files, scores, comments, combined_status(notebooks), seconds)

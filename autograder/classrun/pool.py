@@ -1,54 +1,23 @@
-"""Run jobs on Dask: on this machine's cores, or on the cluster behind a scheduler's address.
+"""Run jobs on the Dask cluster behind a scheduler's address.
 
-Dask starts a new worker for one that dies and runs its job again. One code path for both serves
-Slurm and Kubernetes too, whose clusters Dask knows how to start.
+Dask starts a new worker for one that dies and runs its job again. Slurm and Kubernetes are served
+so too: Dask knows how to start clusters there.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import dask
-from distributed import Client, Future, LocalCluster, as_completed
+from distributed import Client, Future, as_completed
 from distributed.scheduler import KilledWorker
 
 from autograder.classrun.course import CannotGrade
 from autograder.classrun.job import Job, Result, grade_submission
+from autograder.classrun.local import CRASHED, said
 
-RETRIES = 2  # of a job whose worker died
 CONNECT_SECONDS = 20
-SETTINGS = {
-    "distributed.scheduler.allowed-failures": RETRIES,
-    "distributed.worker.profile.enabled": False,
-}
-
-
-@contextlib.contextmanager
-def local_client(workers: int, scratch: Path) -> Iterator[Client]:
-    """Start workers on this machine, and end them at the end.
-
-    The connections are encrypted with keys made for this run: otherwise whoever else has an
-    account on this machine could send the workers code to run.
-    """
-    with (
-        dask.config.set(SETTINGS),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            security=True,
-            dashboard_address="127.0.0.1:0",
-            local_directory=str(scratch),
-            env={"TMPDIR": str(scratch)},  # what a killed worker leaves goes with the run
-            memory_limit=None,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
 
 
 @contextlib.contextmanager
@@ -71,8 +40,8 @@ def _outcome(future: Future) -> Result | str:
     if error is None:
         return future.result()
     if isinstance(error, KilledWorker):
-        return "The process that graded it was ended from outside or crashed, again and again."
-    return f"Grading it ended in an error ({type(error).__name__}: {str(error)[:200]})."
+        return CRASHED
+    return said(error)
 
 
 def run_jobs(

@@ -8,9 +8,9 @@ from typing import Any
 import nbformat
 from nbconvert.preprocessors import Preprocessor
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from autograder.grading.gradebooks import Rows, opened_rows
 from autograder.grading.sanitise import safe_markdown
 from autograder.grading.verdicts import METADATA_KEY
 from autograder.masters import grade_id
@@ -48,25 +48,22 @@ class RecordStatus(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Record the status of one notebook."""
-        status, info = read_status(nb), resources["nbgrader"]
-        with Gradebook(info["db_url"]) as gradebook:
-            submission = gradebook.find_submission_notebook(
-                info["notebook"], info["assignment"], info["student"]
-            )
+        status = read_status(nb)
+        if status.word == "graded":
+            return nb, resources
+        with opened_rows(resources["nbgrader"]) as rows:
             if status.word == "could not run":
-                for grade in submission.grades:
+                for grade in rows.grades.values():
                     grade.auto_score = None
                     grade.needs_manual_grade = True
-            if status.word != "graded":
-                self._comment(submission, nb, str(status))
-            gradebook.db.commit()
+            self._comment(rows, nb, str(status))
         return nb, resources
 
     @staticmethod
-    def _comment(submission: Any, nb: NotebookNode, text: str) -> None:
+    def _comment(rows: Rows, nb: NotebookNode, text: str) -> None:
         """Put the text before what the first commented cell already says."""
         order = {grade_id(cell): place for place, cell in enumerate(nb.cells)}
-        comments = sorted(submission.comments, key=lambda c: order.get(c.name, len(order)))
+        comments = sorted(rows.comments.values(), key=lambda c: order.get(c.name, len(order)))
         if comments:
             said = comments[0].auto_comment
             comments[0].auto_comment = f"Submission {text} {said or ''}".strip()

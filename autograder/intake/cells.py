@@ -18,9 +18,9 @@ from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from autograder.grading.gradebooks import opened_rows
 from autograder.grading.verdicts import METADATA_KEY
 from autograder.intake.exporter import read_sources
 from autograder.masters import CHECK_PREFIX, grade_id
@@ -204,19 +204,7 @@ class Intake(NbGraderPreprocessor):
         nb.metadata = nbformat.from_dict(
             {"kernelspec": source.metadata.kernelspec, METADATA_KEY: status}
         )
-        reset_automatic_scores(info)
+        with opened_rows(info) as rows:  # what an earlier run gave; marks given by hand stay
+            for grade in rows.grades.values():
+                grade.auto_score = None
         return nb, resources
-
-
-def reset_automatic_scores(info: dict[str, Any]) -> None:
-    """Forget what an earlier run gave automatically; marks given by hand stay."""
-    with Gradebook(info["db_url"]) as gradebook:
-        try:
-            submission = gradebook.find_submission_notebook(
-                info["notebook"], info["assignment"], info["student"]
-            )
-        except MissingEntry:
-            return
-        for grade in submission.grades:
-            grade.auto_score = None
-        gradebook.db.commit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
 import weakref
@@ -10,6 +11,7 @@ from typing import Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
+from nbformat.notebooknode import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
@@ -77,4 +79,12 @@ def copy_of(course: CourseDirectory) -> CourseDirectory:
 def read_sources(directory: CourseDirectory, assignment: str) -> dict[str, Any]:
     """Read the assignment's source notebooks by name."""
     folder = Path(directory.format_path(directory.source_directory, ".", assignment))
-    return {path.stem: nbformat.read(path, as_version=4) for path in sorted(folder.glob("*.ipynb"))}
+    return {
+        path.stem: _read(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.ipynb"))
+    }
+
+
+@functools.lru_cache(maxsize=32)
+def _read(path: Path, changed: int) -> NotebookNode:
+    """Read a notebook, which nobody may change: every submission is compared with it."""
+    return nbformat.read(path, as_version=4)

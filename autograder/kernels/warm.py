@@ -24,7 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from attention_course.checking import HIDDEN_CASES_FILE
-from autograder.kernels.sandbox import bwrap_command, copy_submission_folder
+from autograder.kernels.sandbox import (
+    SandboxUnavailable,
+    bwrap_command,
+    copy_submission_folder,
+    use_sandbox,
+)
 
 WARM_UP_SECONDS = 120
 SOCKET = "warm"
@@ -209,6 +214,17 @@ class Shared:
         if cls.process is not None and cls.process.own:
             cls.process.close()
         cls.process = cls.connection = None
+
+
+def warm_up(source: Path) -> None:
+    """Start the warm process early for an assignment's source folder, where that is possible.
+
+    It imports while this process does: the first kernel then waits for nothing.
+    """
+    texts = [path.read_text(encoding="utf-8") for path in source.glob("*.ipynb")]
+    with contextlib.suppress(SandboxUnavailable):  # whoever needs it will say so
+        if texts and use_sandbox():
+            Shared.start(slow_modules(texts))
 
 
 def make_folder(connection: Connection, submission: Path) -> tuple[str, Path]:

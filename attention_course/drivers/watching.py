@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attention_course.drivers.tensors import as_tensors, torch_as_it_was
@@ -18,10 +18,15 @@ def watch_new_memory(see: Callable[[Any], None]) -> Iterator[None]:
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_iter
 
-    def tensors(value: Any) -> list[Any]:
-        return [part for part in tree_iter(value) if isinstance(part, torch.Tensor)]
+    def tensors(parts: Iterable[Any]) -> list[Any]:
+        found = []
+        for part in parts:
+            if isinstance(part, torch.Tensor):
+                found.append(part)
+            elif isinstance(part, list | tuple):
+                found += tensors(part)
+        return found
 
     class Watch(TorchDispatchMode):
         @classmethod
@@ -29,9 +34,11 @@ def watch_new_memory(see: Callable[[Any], None]) -> Iterator[None]:
             return False  # else PyTorch's compiler is imported, which takes seconds
 
         def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
-            given = {t.untyped_storage().data_ptr() for t in tensors((arguments, keywords))}
-            result = function(*arguments, **(keywords or {}))
-            for tensor in tensors(result):
+            keywords = keywords or {}
+            given = tensors((*arguments, *keywords.values()))
+            given = {tensor.untyped_storage().data_ptr() for tensor in given}
+            result = function(*arguments, **keywords)
+            for tensor in tensors((result,)):
                 if tensor.untyped_storage().data_ptr() not in given:
                     see(tensor)
             return result

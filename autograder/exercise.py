@@ -18,6 +18,8 @@ from attention_course.outcomes import Outcome, Terms
 PUBLIC_SEED = 0
 INPUT_DIGITS = 6
 MISTAKE_DIGITS = 8
+REFERENCE_SECONDS = 300.0  # a busy machine must not turn a slow reference into a wrong expectation
+REFUSALS = ("ValueError", "TypeError", "IndexError", "KeyError")  # what an exercise may ask for
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,23 @@ class Exercise:
         return run_all(self.driver, candidate, inputs, self.terms)
 
     def expected(self, cases: list[Case]) -> list[Outcome]:
-        """Give what the reference does on `cases`; it may use what answers must not."""
+        """Give what the reference does on `cases`; it may use what answers must not.
+
+        Raises RuntimeError if it gives no result and refuses nothing either: with nothing to
+        compare to, every answer would be right.
+        """
         inputs = [case.inputs for case in cases]
-        return run_all(self.driver, self.reference, inputs, replace(self.terms, forbidden=()))
+        terms = replace(self.terms, forbidden=(), seconds=REFERENCE_SECONDS)
+        outcomes = run_all(self.driver, self.reference, inputs, terms)
+        for case, outcome in zip(cases, outcomes, strict=True):
+            refused = outcome.status == "raised" and outcome.error in REFUSALS
+            if outcome.status != "returned" and not refused:
+                what = f"{outcome.error or outcome.status}: {outcome.message}"
+                raise RuntimeError(
+                    f"exercise {self.id}: no result of its reference on “{case.about}” ({what}). "
+                    "Nothing was graded with it; mend the reference or run again."
+                )
+        return outcomes
 
     def known_mistakes(self, cases: list[Case]) -> list[KnownMistake]:
         """Give what each misconception does on `cases`."""

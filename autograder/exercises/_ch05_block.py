@@ -305,6 +305,7 @@ ENCODER_BLOCK = Exercise(
     parameters=("build", "weights", "inputs"),
     outputs=("result", "gradient of x", "number of parameters"),
     driver="module",
+    seconds=10.0,
     forbidden=("torch.nn.TransformerEncoderLayer.forward",),
     groups={
         "pre": Group(2, "norm first (pre-LN)"),
@@ -406,4 +407,8 @@ ENCODER_BLOCK = Exercise(
         ),
     ),
     accepted=(Block, BlockByHand, BlockByLoop, BlockOfOwnParts),
+    equivalent_mutants={
+        "`self.self_attn(x, x, x, need_weights=False)` → "
+        "`self.self_attn(x, x, x, need_weights=True)`": "only the output is used",
+    },
 )

@@ -164,6 +164,7 @@ DROPOUT = Exercise(
     parameters=("x", "p", "uniform", "training"),
     outputs=("result", "gradient of x"),
     driver="tensor_function",
+    seconds=10.0,
     forbidden=("*dropout*",),
     groups={
         "training": Group(1, "training"),

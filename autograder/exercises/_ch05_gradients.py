@@ -182,6 +182,7 @@ GRADIENT_NORMS = Exercise(
     asks="Give the norm of the loss's gradient at the input of every layer of a deep stack.",
     parameters=("x", "weights", "probe", "residual"),
     driver="tensor_function",
+    seconds=10.0,
     groups={
         "plain": Group(1.5, "without residual links"),
         "residual": Group(1.5, "with residual links"),
@@ -251,4 +252,5 @@ GRADIENT_NORMS = Exercise(
         ),
     ),
     accepted=(kept_with_retain_grad, caught_with_hooks, pulled_back_with_vjp),
+    equivalent_mutants={"`x.detach()` → `x`": "the x of a check is a leaf already"},
 )

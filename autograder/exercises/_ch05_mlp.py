@@ -212,6 +212,7 @@ MLP = Exercise(
     asks="Widen each token's vector, bend it with the named activation, and narrow it again.",
     parameters=("x", "w_in", "b_in", "w_out", "b_out", "activation"),
     driver="tensor_function",
+    seconds=10.0,
     forbidden=("*gelu*",),
     groups={
         "relu": Group(1, "ReLU"),

@@ -19,8 +19,8 @@ def layer_norm_cases(rng):
         return {"x": x, "gain": gain, "bias": bias, "epsilon": epsilon}
 
     width = 5
-    yield Case("values", inputs((4, width), 1e-5), "a matrix: one sequence")
-    yield Case("values", inputs((3, width), 1e-5, 3.0, 2.0), "a large mean and variance")
+    yield Case("values", inputs((3, width), 1e-5), "a matrix: one sequence")
+    yield Case("values", inputs((2, width), 1e-5, 3.0, 2.0), "a large mean and variance")
     yield Case("leading", inputs((2, 3, width), 1e-5), "a batch of sequences")
     yield Case("leading", inputs((2, 3, 2, 4), 1e-5), "four axes")
     yield Case("leading", inputs((width,), 1e-5), "a single vector")
@@ -158,6 +158,7 @@ LAYER_NORM = Exercise(
     parameters=("x", "gain", "bias", "epsilon"),
     outputs=("result", "gradient of x"),
     driver="tensor_function",
+    seconds=10.0,
     forbidden=("*_norm*",),
     groups={
         "values": Group(1, "one sequence"),

@@ -164,6 +164,7 @@ PACKED_MLP = Exercise(
     parameters=("x", "real", "w_in", "b_in", "w_out", "b_out"),
     outputs=("output", "packed", "gradient of x"),
     driver="tensor_function",
+    seconds=10.0,
     groups={
         "values": Group(2, "unequal lengths, and gaps"),
         "poison": Group(1, "large numbers in the padding"),

@@ -234,6 +234,7 @@ PADDED_ENCODER = Exercise(
     parameters=("build", "weights", "inputs"),
     outputs=("states", "sentence"),
     driver="module",
+    seconds=10.0,
     groups={
         "values": Group(1.5, "unequal lengths"),
         "poison": Group(1.5, "large numbers in the padding"),

@@ -231,6 +231,7 @@ ENCODER_STACK = Exercise(
     parameters=("build", "weights", "inputs", "training"),
     outputs=("result", "number of parameters"),
     driver="module",
+    seconds=10.0,
     forbidden=("torch.nn.TransformerEncoder.forward",),
     groups={
         "layers": Group(2, "no final norm"),

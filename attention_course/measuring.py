@@ -1,4 +1,4 @@
-"""What a computation needs at its peak: bytes of tensors that are alive at the same time."""
+"""What a computation needs: bytes of tensors that are alive at the same time, and seconds."""
 
 from __future__ import annotations
 
@@ -50,3 +50,25 @@ def _peak_of_results(run: Callable[[], Any]) -> int:
     with watch_new_memory(see):
         run()
     return peak
+
+
+def seconds_of(function: Callable[..., Any], *inputs: Any, at_least: float = 0.02) -> float:
+    """Median time of `function(*inputs)` without gradients, by PyTorch's own stopwatch.
+
+    The stopwatch warms up, waits for the device, uses one thread, and repeats.
+
+    Args:
+        function: what to time.
+        inputs: what it gets.
+        at_least: for how many seconds it is repeated.
+
+    Returns:
+        Seconds for one call.
+    """
+    import torch
+    from torch.utils import benchmark
+
+    names = {"function": function, "inputs": inputs}
+    with torch.no_grad():
+        timer = benchmark.Timer("function(*inputs)", globals=names)
+        return timer.blocked_autorange(min_run_time=at_least).median

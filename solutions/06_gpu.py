@@ -305,7 +305,7 @@ check("median_seconds", median_seconds)
 # ### Why batches?
 #
 # From here on we let PyTorch's own stopwatch do all this: `torch.utils.benchmark.Timer` warms up,
-# waits, repeats and gives the median.
+# waits, repeats and gives the median. (The course's `seconds_of` calls it.)
 #
 # An MLP from 512 to 2048 and back, 8 MB of weights, gets 1 to 256 vectors at once. Predict: how
 # much longer do 16 vectors take than one: 16 times? And where does the throughput, vectors for each
@@ -314,16 +314,9 @@ check("median_seconds", median_seconds)
 # %% tags=["experiment"]
 import matplotlib.pyplot as plt
 import numpy as np
-from torch.utils import benchmark
 
+from attention_course.measuring import seconds_of
 from attention_course.plots import spread
-
-
-def seconds_of(run, *inputs, at_least=0.02):
-    """Median time of run(*inputs), measured by PyTorch for at least so many seconds."""
-    with torch.no_grad():
-        timer = benchmark.Timer("run(*inputs)", globals={"run": run, "inputs": inputs})
-        return timer.blocked_autorange(min_run_time=at_least).median
 
 
 def slope(x, y):

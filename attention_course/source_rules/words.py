@@ -28,7 +28,7 @@ COURSE = "attention_course"
 COURSE_PARTS = frozenset(
     (
         *("CheckFailed", "CheckSetupError", "check", "example", "bertviz_views", "data"),
-        *("explorers", "plots", "__version__", "__doc__", "__name__"),
+        *("explorers", "measuring", "plots", "__version__", "__doc__", "__name__"),
     )
 )
 COURSE_INSIDE = frozenset(

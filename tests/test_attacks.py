@@ -8,7 +8,7 @@ import threading
 import nbformat
 import pytest
 from corpus.attacks_forging import FORGING_ATTACKS
-from corpus.attacks_library import LIBRARY_ATTACKS
+from corpus.attacks_library import HONEST_ANSWERS, LIBRARY_ATTACKS
 from corpus.attacks_messages import MESSAGE_ATTACKS
 from corpus.attacks_notebook import NOTEBOOK_ATTACKS
 from corpus.attacks_system import (
@@ -24,17 +24,6 @@ from nbgrader.api import Gradebook
 pytestmark = pytest.mark.slow
 
 ENTRIES = (*NOTEBOOK_ATTACKS, *FORGING_ATTACKS, *MESSAGE_ATTACKS, *LIBRARY_ATTACKS, *SYSTEM_ATTACKS)
-OPEN = dict.fromkeys(  # student → why it is not as it should be yet
-    ("l-worker", "l-child", "l-copied", "l-swapped", "l-no-recorder", "l-quiet", "l-class",
-     "l-ufunc"),
-    "the recorder of forbidden calls runs inside the kernel and can be deceived",
-)  # fmt: skip
-
-
-def parameter(entry):
-    reason = OPEN.get(entry.student)
-    marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-    return pytest.param(entry, id=entry.student, marks=marks)
 
 
 class Targets:
@@ -68,7 +57,7 @@ class Targets:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     root = tmp_path_factory.mktemp("attacks")
-    run = ClassRun(root, ENTRIES)
+    run = ClassRun(root, (*ENTRIES, *HONEST_ANSWERS))
     run.prepare()
     run.targets = Targets(root)
     run.before = run.course.fingerprint()
@@ -85,7 +74,7 @@ def test_the_class_run_goes_through(run):
     assert (failed, run.exit_status) == ([], 0)
 
 
-@pytest.mark.parametrize("entry", [parameter(entry) for entry in ENTRIES])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.student)
 def test_each_attack_earns_only_what_is_right(run, entry):
     result = run.result(entry.student)
     assert result.status is not None, "not graded"
@@ -93,6 +82,12 @@ def test_each_attack_earns_only_what_is_right(run, entry):
     assert entry.status in (result.status.word, None)
     note = " ".join(result.status.notes)
     assert all(words in note for words in entry.said), note
+
+
+@pytest.mark.parametrize("entry", HONEST_ANSWERS, ids=lambda entry: entry.student)
+def test_what_only_looks_like_a_forbidden_call_keeps_its_marks(run, entry):
+    result = run.result(entry.student)
+    assert (result.earned, str(result.status)) == (entry.earns, "graded.")
 
 
 def test_neighbours_keep_full_marks(run):

@@ -58,26 +58,35 @@ def test_where_nothing_is_forbidden_nothing_is_searched():
     assert search(notebook, ("check", "softmax"), ()) == []
 
 
-LARGE = {
-    "statements": "x = 1\n" * 160_000,
-    "one name": "x.append(x)\n" * 80_000,
-    "one line": "x = [" + "1, " * 330_000 + "]",
+LARGE = {  # texts of about 100 kB, where growth is what matters
+    "statements": "x = 1\n" * 16_000,
+    "one name": "x.append(x)\n" * 8_000,
+    "one line": "x = [" + "1, " * 33_000 + "]",
     "a sum": "x = " + "1 + " * 5_000 + "1",
     "nested": "x = " + "(" * 150 + ")" * 150,
     "calls": "x = f" + "()" * 900,
     "attributes": "x = a" + ".b" * 3_000,
     "no Python": "a b c\n" * 160_000,
     "open brackets": "(" * 1_000_000,
-    "functions": "def f(): return f()\n" * 40_000,
+    "functions": "def f(): return f()\n" * 5_000,
+    "magics": "%cd x\n" * 300,
 }
+ANSWER = "def softmax(s):\n    return torch.softmax(s) + x"
 
 
 @pytest.mark.parametrize("text", LARGE.values(), ids=LARGE)
-def test_a_large_source_is_read_in_good_time_and_hides_nothing(text):
-    answer = "def softmax(s):\n    return torch.softmax(s) + x"
+def test_a_large_source_hides_nothing(text):
+    assert any(f.what == "torch.softmax" for f in findings("softmax", [text, ANSWER]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["statements", "one name", "functions"])
+def test_a_source_of_a_megabyte_does_not_hang_the_search(name):
+    text = LARGE[name]
+    text *= 1_000_000 // len(text)
     before = time.process_time()
-    assert any(f.what == "torch.softmax" for f in findings("softmax", [text, answer]))
-    assert time.process_time() - before < 60  # instead of hours
+    assert any(f.what == "torch.softmax" for f in findings("softmax", [text, ANSWER]))
+    assert time.process_time() - before < 300  # seconds instead of hours
 
 
 def test_more_than_a_student_writes_is_not_read():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from attention_course.source_rules import words
 from attention_course.source_rules.syntax import dotted_imports, is_constant, root_of
 
-LONGEST_MAGIC_CELL = 20_000  # characters; IPython reads a cell again for each magic in it
+MOST_WORK = 1_000_000  # characters × magics: IPython reads a cell again for each magic in it
 _OPTIONS = r"[ \t]*(?:-\w+[ \t]*\d*[ \t]+)*"
 _DROPPED_LINE = re.compile(r"\A\s*%%(?:time|capture)\b[^\n]*")
 _CELL_MAGIC = re.compile(rf"\A\s*%%(?:timeit|prun)\b{_OPTIONS}")
@@ -102,9 +102,10 @@ def parse(source: str) -> list[ast.stmt]:
     body = _parsed(source)
     if body is not None:
         return body
-    if len(source) > LONGEST_MAGIC_CELL:
-        if _FOR_IPYTHON.search(source):
-            raise TooLarge(f"a cell of {len(source)} characters with magics in it")
+    for_ipython = len(_FOR_IPYTHON.findall(source))
+    if len(source) * max(for_ipython, 1) > MOST_WORK:
+        if for_ipython:
+            raise TooLarge(f"a cell of {len(source)} characters with {for_ipython} magics")
         return []
     from IPython.core.inputtransformer2 import TransformerManager
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from corpus.describing import NOTHING, Entry
+from corpus.describing import NOTHING, Entry, both, check_of, code_before, files
+from corpus.hidden_calls import Code
+from corpus.honest_code import HONEST
 
 IMPORTS = "import numpy as np, contextlib, functools, subprocess, sys, threading, types\n"
 
@@ -52,6 +54,37 @@ honest = running.Outcome.to_plain
 running.Outcome.to_plain = lambda self: {**honest(self), "forbidden_calls": []}
 """
 
+TAUGHT = """def broadcast_shape(first, second=None, kept=[]):
+    if second is None: kept.append(first)
+    else: return kept[0](first, second)
+"""
+
+BY_ADDING = "lambda first, second: (np.ndarray(first) + np.ndarray(second)).shape"
+
+
+def file(**contents: str):
+    """Put files beside the notebook of an attack."""
+    return {"edit": files(**contents)}
+
+
+def before_the_check(*sources: str):
+    """Put cells between an attack's answer and its check."""
+    return code_before(check_of("broadcast_shape"), *sources)
+
+
+def honest(number: int, code: Code) -> Entry:
+    """Describe an answer to broadcast_shape that must keep its marks, with cells after it."""
+    beside = {path.replace(".", "__"): text for path, text in code.files.items()}
+    return Entry(
+        f"l-honest-{number}",
+        code.name,
+        {"broadcast_shape": f"import numpy as np\n{code.cells[0]}"},
+        earns={"broadcast_shape": 3},
+        edit=both(before_the_check(*code.cells[1:]), files(**beside)),
+        only=True,
+    )
+
+
 LIBRARY_ATTACKS = (
     library("l-plain", "called by its name", "", "np.broadcast_shapes(first, second)"),
     library("l-alias", "another name, got in pieces",
@@ -62,7 +95,8 @@ LIBRARY_ATTACKS = (
     library("l-no-profile", "with the recorder turned off", "def ask(*shapes):\n    "
             "sys.setprofile(None); return np.broadcast_shapes(*shapes)", "ask(first, second)"),
     library("l-worker", "in a thread from before", WORKER, "ask(first, second)"),
-    library("l-child", "in another process", CHILD, "ask(first, second)"),
+    library("l-child", "in another process", CHILD, "ask(first, second)",
+            status=None),
     library("l-copied", "as a copy of the library's code", COPIED, "ask(first, second)"),
     library("l-swapped", "with another function in its place", SWAPPED, "ask(first, second)"),
     library("l-no-recorder", "with the recorder replaced", NO_RECORDER,
@@ -72,4 +106,21 @@ LIBRARY_ATTACKS = (
     library("l-class", "by np.broadcast, a class", "",
             "np.broadcast(np.empty(first), np.empty(second)).shape"),
     library("l-ufunc", "by adding two arrays", "", "(np.empty(first) + np.empty(second)).shape"),
+    library("l-file", "in a file beside the notebook", "from mine import ask", "ask(first, second)",
+            **file(mine__py=f"import numpy as np\nask = {BY_ADDING}")),
+    library("l-magic", "assigned by a magic", f"%time ask = {BY_ADDING}", "ask(first, second)"),
+    library("l-attribute", "as an attribute that is set in another cell", "",
+            "broadcast_shape.f(first, second)",
+            edit=before_the_check(f"setattr(broadcast_shape, 'f', {BY_ADDING})")),
+    Entry("l-taught", "handed to the answer by a call", {"broadcast_shape": TAUGHT}, NOTHING,
+          edit=before_the_check(f"broadcast_shape({BY_ADDING})"), only=True),
+    Entry("l-rebound", "put in the place of the answer", {"broadcast_shape": TAUGHT}, NOTHING,
+          edit=before_the_check(f"broadcast_shape = {BY_ADDING}"), only=True),
+    Entry("l-check", "checked in the place of the answer", {"broadcast_shape": TAUGHT}, NOTHING,
+          edit=before_the_check(f"real = check\ndef check(name, f): real(name, {BY_ADDING})"),
+          only=True),
 )  # fmt: skip
+HONEST_ANSWERS = tuple(
+    honest(number, code)
+    for number, code in enumerate((c for c in HONEST if c.exercise == "broadcast_shape"), 1)
+)

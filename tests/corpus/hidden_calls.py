@@ -212,7 +212,7 @@ HIDDEN = (
     soft("the profiler turned off", "import sys\nsys.setprofile = print", "np.exp(scores)", "sys"),
     soft("the course changed", "import attention_course\nattention_course.check = print",
          "np.exp(scores)", "attention_course"),
-    soft("too large to be read", "%cd x\n" + "x = 1\n" * 10_000, "np.exp(scores)", "too large"),
+    soft("too large to be read", "%cd x\n" * 2_000, "np.exp(scores)", "too large"),
     shape("an array", "f = lambda a, b: (np.empty(a) + np.empty(b)).shape", named="numpy"),
     Code("an import inside", "broadcast_shape",
          ("def broadcast_shape(first, second):\n    import numpy as n\n"

@@ -7,7 +7,9 @@ from corpus.hidden_calls import Code
 SHAPE = '''
 def broadcast_shape(first, second):
     """Do by hand what np.broadcast_shapes does."""
-    result = []  # as np.broadcast_shapes would
+    n = max(len(first), len(second))  # np.broadcast_shapes does so too
+    first, second = (1,) * (n - len(first)) + first, (1,) * (n - len(second)) + second
+    result = []
     for a, b in zip(first, second, strict=True):
         if a != b and 1 not in (a, b):
             raise ValueError(f"numpy would say: {first} and {second} do not broadcast")
@@ -63,26 +65,27 @@ HONEST = (
           "        assert broadcast_shape(a, b) == np.broadcast_shapes(a, b), (a, b)"),
     shape("compared in a test", "def test_shape():\n    want = np.broadcast_shapes((2,), (1,))\n"
           "    assert broadcast_shape((2,), (1,)) == want\ntest_shape()"),
-    shape("timed", "%timeit broadcast_shape((2, 3), (1, 3))\n"
-          "%timeit np.broadcast_shapes((2,), (1,))"),
+    shape("timed", "%timeit -n1 -r1 broadcast_shape((2, 3), (1, 3))\n"
+          "%timeit -n1 -r1 np.broadcast_shapes((2,), (1,))"),
     shape("another answer uses NumPy", "def causal_mask(n):\n"
           "    return np.broadcast_to(np.tri(n, dtype=bool), (n, n))"),
     shape("unused imports", "import numpy, torch, scipy.special, threading, subprocess, sys"),
-    shape("imports in the answer cell", answer="import numpy as np\nfrom numpy import *\n"
+    shape("imports in the answer cell", answer="import numpy as np\nfrom numpy import array, ones\n"
           "from math import prod\n" + SHAPE.replace("max(a, b)", "a * b if 1 in (a, b) else a")),
     shape("helpers", answer="def pad(shape, n):\n    return (1,) * (n - len(shape)) + shape\n"
           "def broadcast_to(a, b):\n    return b if a == 1 else a\n" +
-          SHAPE.replace("max(a, b)", "broadcast_to(a, b)").replace("(first, ", "(pad(first, 3), ")),
+          SHAPE.replace("max(a, b)", "broadcast_to(a, b)").replace("zip(first", "zip(pad(first, n)")
+          ),
     shape("a shell command elsewhere", "!pip list\n%matplotlib inline\nimport sys\nsys.version"),
     shape("doors that nothing goes through", "import sys, threading\nsys.path.append('..')\n"
           "threading.Thread(target=print).start()", "x = np.arange(3)\nprint(x.shape)"),
     shape("timed by a text", "import timeit\n"
-          "timeit.timeit('broadcast_shape((2,), (1,))', globals=globals())"),
+          "timeit.timeit('broadcast_shape((2,), (1,))', globals=globals(), number=9)"),
     shape("settings", "%config InlineBackend.figure_format = 'retina'\n!ls {x}", "pwd", "ls"),
     shape("broken cells", "this does not parse (", "%%html\n<b>np.broadcast_shapes</b>", "?np.add"),
     shape("itertools", answer="from itertools import zip_longest\nimport itertools as it\n" +
           SHAPE.replace("zip(first, second, strict=True)",
-                        "it.zip_longest(first[::-1], second[::-1], fillvalue=1)")),
+                        "it.zip_longest(first, second, fillvalue=1)")),
     soft("own helper of a library's name", answer="def log_softmax(x, axis):\n"
          "    return x - np.logaddexp.reduce(x, axis, keepdims=True)\n"
          "def softmax(scores, axis=-1):\n    return np.exp(log_softmax(scores, axis))"),

@@ -15,7 +15,7 @@ def cache_cases(rng):
     """One new token, several, none cached yet, old ones dropped, batch and heads."""
 
     def case(group, about, new, cached, start, lead=(), base=10000.0):
-        width, value_width = (int(w) for w in rng.permutation([4, 6]))
+        width, value_width = int(rng.choice([4, 6])), 2
         inputs = {
             "queries": 1.5 * rng.normal(size=(*lead, new, width)),
             "keys": 1.5 * rng.normal(size=(*lead, new, width)),
@@ -27,18 +27,20 @@ def cache_cases(rng):
         }
         return Case(group, inputs, about)
 
-    cached = int(rng.integers(4, 6))
-    yield case("one", "one new token", 1, cached, cached)
+    yield case("one", "one new token", 1, 5, 5)
+    yield case("one", "one new token, a batch", 1, 4, 4, (3,), float(rng.integers(50, 500)))
+    large = case("several", "large scores", 3, 5, 5)
+    large.inputs["queries"][...] = 1000.0 * large.inputs["keys"]  # each finds itself, far above 709
+    yield large
+    yield case("several", "several new tokens", 3, 5, 5)
     yield case(
-        "one", "one new token, batch and heads", 1, 2, 2, (2, 3), float(rng.integers(50, 500))
-    )
-    yield case("several", "several new tokens", 3, cached, cached)
-    yield case(
-        "several", "several new tokens, a batch", 3, 4, 4, (2,), float(rng.integers(50, 500))
+        "several", "several new tokens, a batch", 3, 1, 1, (5,), float(rng.integers(50, 500))
     )
     yield case("several", "an empty cache", 3, 0, 0)
     yield case("dropped", "old tokens were dropped", 1, 3, 3 + int(rng.integers(5, 30)))
-    yield case("dropped", "old tokens were dropped, several new ones", 2, 1, 40, (3,))
+    yield case(
+        "dropped", "old ones were dropped, several new ones, batch and heads", 3, 1, 40, (1, 3)
+    )
 
 
 def cache_reference(queries, keys, values, cached_keys, cached_values, start, base):
@@ -172,6 +174,16 @@ def step_ignores_base(queries, keys, values, cached_keys, cached_values, start, 
     return _step(queries, keys, values, cached_keys, cached_values, places, 10000.0)
 
 
+def step_overflows(queries, keys, values, cached_keys, cached_values, start, base):
+    """exp of large scores is infinite."""
+    places = start + np.arange(queries.shape[-2])
+    all_keys = _joined(cached_keys, rotated(keys, places, base))
+    all_values = _joined(cached_values, values)
+    scores = rotated(queries, places, base) @ np.swapaxes(all_keys, -1, -2)
+    powers = np.exp(scores / np.sqrt(queries.shape[-1])) * causal_mask(*scores.shape[-2:])
+    return powers / powers.sum(axis=-1, keepdims=True) @ all_values, all_keys, all_values
+
+
 def step_by_slices(queries, keys, values, cached_keys, cached_values, start, base):
     """Right: writes into arrays made beforehand; a comparison of places for the mask."""
     new, cached = keys.shape[-2], cached_keys.shape[-2]
@@ -184,7 +196,8 @@ def step_by_slices(queries, keys, values, cached_keys, cached_values, start, bas
     all_values = np.append(cached_values, values, axis=-2)
     scores = np.einsum("...qd,...kd->...qk", rotate_by_swapping(queries, places, base), all_keys)
     hidden = np.arange(cached + new)[None, :] > cached + np.arange(new)[:, None]
-    powers = np.exp(np.where(hidden, -1e9, scores / np.sqrt(keys.shape[-1])))
+    scores = np.where(hidden, -1e9, scores / np.sqrt(keys.shape[-1]))
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True) @ all_values, all_keys, all_values
 
 
@@ -225,7 +238,7 @@ CACHED_ROTARY_STEP = Exercise(
     outputs=("output", "all_keys", "all_values"),
     groups={
         "one": Group(1, "one new token"),
-        "several": Group(2, "several new tokens; an empty cache"),
+        "several": Group(2, "several new tokens; large scores; an empty cache"),
         "dropped": Group(1, "old tokens were dropped from the cache"),
     },
     cases=cache_cases,
@@ -300,6 +313,11 @@ CACHED_ROTARY_STEP = Exercise(
             step_ignores_base,
             "The base is always 10000: pass `base` on.",
             "Where does `base` enter your computation?",
+        ),
+        Misconception(
+            step_overflows,
+            "exp of a large score overflows to infinity, and infinity / infinity is NaN.",
+            "What can be subtracted from all scores of a row without changing the weights?",
         ),
     ),
     accepted=(step_by_slices, step_by_recursion, step_by_complex),

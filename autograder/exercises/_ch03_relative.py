@@ -17,7 +17,7 @@ def relative_cases(rng):
         scores = rng.normal(size=(*batch, heads, q, k))
         return Case(group, {"scores": scores, "table": _draw_table(rng, heads, limit)}, about)
 
-    yield case("square", "as many queries as keys", 5, 5, 1)
+    yield case("square", "as many queries as keys", 4, 4, 1)
     yield case("square", "as many queries as keys, a longer table", 6, 6, 2)
     q = int(rng.integers(2, 5))
     yield case("fewer", "fewer queries than keys", q, 6, 2)
@@ -25,6 +25,11 @@ def relative_cases(rng):
     yield case("fewer", "a single query", 1, 6, 2)
     yield case("batch", "a batch, as many queries as keys", 4, 4, 1, (2,))
     yield case("batch", "a batch, fewer queries than keys", 2, 5, 1, (2,))
+    large = case("batch", "large scores", 3, 5, 1)
+    large.inputs["scores"][...] = rng.permuted(
+        900.0 * np.arange(-2, 3) + large.inputs["scores"], axis=-1
+    )
+    yield large
 
 
 def _draw_table(rng, heads, limit):
@@ -152,14 +157,21 @@ def relative_softmax_over_queries(scores, table):
     return stable_softmax(scores + table[:, index], axis=-2)
 
 
+def relative_overflows(scores, table):
+    """exp of large scores is infinite."""
+    index = np.clip(_distances(scores), -_limit(table), _limit(table)) + _limit(table)
+    powers = np.exp(scores + table[:, index])
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
 def relative_by_gather(scores, table):
     """Right: distances by `subtract.outer`, clipped with minimum and maximum."""
     q, k = scores.shape[-2:]
     limit = (table.shape[-1] - 1) // 2
     distance = -np.subtract.outer(np.arange(k - q, k), np.arange(k))
     bias = np.take(table, np.maximum(0, np.minimum(2 * limit, distance + limit)), axis=-1)
-    powers = np.exp(scores + bias)
-    return powers / powers.sum(axis=-1, keepdims=True)
+    biased = scores + bias
+    return np.exp(biased - np.logaddexp.reduce(biased, axis=-1, keepdims=True))
 
 
 def relative_one_hot(scores, table):
@@ -175,14 +187,14 @@ def relative_one_hot(scores, table):
 
 
 def relative_by_loops(scores, table):
-    """Right: fills the bias with two loops, then multiplies powers."""
+    """Right: fills the bias with two loops, then multiplies powers of score and bias."""
     q, k = scores.shape[-2:]
     limit = (len(table[0]) - 1) // 2
     bias = np.zeros((len(table), q, k))
     for i in range(q):
         for j in range(k):
             bias[:, i, j] = table[:, min(max(j - i - (k - q), -limit), limit) + limit]
-    powers = np.exp(scores) * np.exp(bias)
+    powers = np.exp(scores - scores.max(-1, keepdims=True)) * np.exp(bias)
     return powers / powers.sum(-1, keepdims=True)
 
 
@@ -194,7 +206,7 @@ RELATIVE_WEIGHTS = Exercise(
     groups={
         "square": Group(1, "as many queries as keys"),
         "fewer": Group(2, "fewer queries than keys"),
-        "batch": Group(1, "a batch"),
+        "batch": Group(1, "a batch; large scores"),
     },
     cases=relative_cases,
     reference=relative_reference,
@@ -274,6 +286,16 @@ RELATIVE_WEIGHTS = Exercise(
             "The weights sum to 1 over queries instead of over keys.",
             "Sum your weights along each axis: for which one should all sums be 1?",
         ),
+        Misconception(
+            relative_overflows,
+            "exp of a large score overflows to infinity, and infinity / infinity is NaN.",
+            "What can be subtracted from all scores of a row without changing the weights?",
+        ),
     ),
     accepted=(relative_by_gather, relative_one_hot, relative_by_loops),
+    equivalent_mutants={
+        "`table.shape[-1]` → `table.shape[1]`": "the table has two axes",
+        "`np.clip(distances, -limit, limit)` → "
+        "`np.clip(-limit, distances, limit)`": "max(−limit, distance) is symmetric",
+    },
 )

@@ -37,6 +37,9 @@ def rotary_cases(rng):
     yield case("other", "queries and keys at positions of their own", (), later, keys, 8)
     other = draw_positions(rng, 6, 50)
     yield case("other", "as many queries as keys, other positions", (), other, keys, 4, 100.0)
+    large = case("other", "large scores", (), later[:3], keys[:5], 4)
+    large.inputs["queries"][...] *= 1000.0
+    yield large
     yield case("leading", "batch and heads", (2, 3), draw_positions(rng, 4, 40)[:2], keys[:5], 6)
 
 
@@ -140,6 +143,14 @@ def attention_ignores_base(queries, keys, values, query_positions, key_positions
     return _attend(queries, rotated(keys, key_positions, 10000.0), values)
 
 
+def rotary_overflows(queries, keys, values, query_positions, key_positions, base):
+    """exp of large scores is infinite."""
+    queries, keys = rotated(queries, query_positions, base), rotated(keys, key_positions, base)
+    powers = np.exp(queries @ np.swapaxes(keys, -1, -2) / np.sqrt(queries.shape[-1]))
+    weights = powers / powers.sum(axis=-1, keepdims=True)
+    return weights @ values, weights
+
+
 def rotary_by_complex(queries, keys, values, query_positions, key_positions, base):
     """Right: the score is the real part of a product of complex numbers."""
     width = queries.shape[-1]
@@ -179,7 +190,7 @@ ROTARY_ATTENTION = Exercise(
     outputs=("output", "weights"),
     groups={
         "same": Group(1, "queries and keys of the same text"),
-        "other": Group(1, "positions of their own"),
+        "other": Group(1, "positions of their own; large scores"),
         "leading": Group(1, "batch and heads"),
     },
     cases=rotary_cases,
@@ -244,6 +255,11 @@ ROTARY_ATTENTION = Exercise(
             attention_ignores_base,
             "The base is always 10000: pass `base` on.",
             "Where does `base` enter your computation?",
+        ),
+        Misconception(
+            rotary_overflows,
+            "exp of a large score overflows to infinity, and infinity / infinity is NaN.",
+            "What can be subtracted from all scores of a row without changing the weights?",
         ),
     ),
     accepted=(rotary_by_complex, rotary_by_distance, rotary_scaled_first),

@@ -1,9 +1,19 @@
 """Explorers: interactive figures that compute and draw in the browser."""
 
+from attention_course.explorers.block_flow import block_flow
 from attention_course.explorers.block_stepper import block_stepper
 from attention_course.explorers.broadcasting_viewer import broadcasting_viewer
 from attention_course.explorers.mask_painter import mask_painter
 from attention_course.explorers.query_walk import query_walk
+from attention_course.explorers.ring_lift import ring_lift
 from attention_course.explorers.scale_explorer import scale_explorer
 
-__all__ = ["block_stepper", "broadcasting_viewer", "mask_painter", "query_walk", "scale_explorer"]
+__all__ = [
+    "block_flow",
+    "block_stepper",
+    "broadcasting_viewer",
+    "mask_painter",
+    "query_walk",
+    "ring_lift",
+    "scale_explorer",
+]

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 04 Many heads
 #
-# One attention layer gives every token *one* set of weights. But a word wants to know several things
-# at once: its subject, its object, what stood before it. So we let several small attentions, the
-# *heads*, look at the same time, each in its own way. You write them in NumPy, then learn the
+# One attention layer gives every token *one* set of weights. But a word wants to know several
+# things at once: its subject, its object, what stood before it. So we let several small attentions,
+# the *heads*, look at the same time, each in its own way. You write them in NumPy, then learn the
 # PyTorch that you need, and write them again as a module that agrees with PyTorch's own.
 #
 # **You will be able to**
@@ -31,10 +31,11 @@
 # A good place for a long break is after section 4.
 
 # %% [markdown]
-# **To read**, before or after: A. Vaswani et al. (2017), *Attention Is All You Need*, Section 3.2.2;
-# P. Michel, O. Levy and G. Neubig (2019), *Are Sixteen Heads Really Better than One?*, Sections 2
-# and 3; N. Elhage et al. (2021), *A Mathematical Framework for Transformer Circuits*, on heads that
-# add up; PyTorch's tutorial *Learn the Basics*, pages "Tensors" and "Automatic Differentiation".
+# **To read**, before or after: A. Vaswani et al. (2017), *Attention Is All You Need*, Section
+# 3.2.2; P. Michel, O. Levy and G. Neubig (2019), *Are Sixteen Heads Really Better than One?*,
+# Sections 2 and 3; N. Elhage et al. (2021), *A Mathematical Framework for Transformer Circuits*, on
+# heads that add up; PyTorch's tutorial *Learn the Basics*, pages "Tensors" and "Automatic
+# Differentiation".
 
 # %% [markdown]
 # **Symbols.**
@@ -45,7 +46,7 @@
 # | `heads` | number, h | how many heads |
 # | `d_head` | number | width of one head; here d_model / heads |
 # | `x` | (batch, length, d_model) | the tokens' vectors |
-# | `w_qkv`, `b_qkv` | (d_model, 3 · d_model), (3 · d_model,) | all queries, keys and values at once |
+# | `w_qkv`, `b_qkv` | (d_model, 3 · d_model), (3 · d_model,) | the fused projection |
 # | `w_out`, `b_out` | (d_model, d_model), (d_model,) | output projection |
 # | `queries`, `keys`, `values` | (batch, heads, length, d_head) | after the split into heads |
 # | `weights` | (batch, heads, queries, keys) | rows sum to 1, in every head |
@@ -60,15 +61,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from attention_course import check, example
+from attention_course import check
 
 torch.set_num_threads(1)  # the tensors here are small: a second thread would only wait
 
 # %% [markdown]
 # ## 1 Why several heads
 #
-# Let the values be colours. A query needs to know two things: what token 0 says (red) and what token
-# 3 says (blue). With one set of weights it can only *mix*.
+# Let the values be colours. A query needs to know two things: what token 0 says (red) and what
+# token 3 says (blue). With one set of weights it can only *mix*.
 #
 # Predict: which colour does the query get from one head that looks at both? And with two heads?
 
@@ -105,8 +106,8 @@ plt.show()
 #
 # Each head has its own queries, keys and values. Three matrices for each of h heads would be 3·h
 # small products. Nobody writes that. There is **one** matrix of shape (d_model, 3 · d_model), and
-# one product. Its *columns* are in three chunks: queries, keys, values. In each chunk the columns of
-# head 0 come first, then those of head 1, and so on.
+# one product. Its *columns* are in three chunks: queries, keys, values. In each chunk the columns
+# of head 0 come first, then those of head 1, and so on.
 #
 # Look at it. Predict first: with d_model = 12 and 3 heads, what is column 17? Then move `heads` to
 # 5 and read why this is refused.
@@ -159,7 +160,8 @@ check("project_qkv", project_qkv)
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
-# `np.split(array, 3, axis=…)` cuts an axis into three equal parts. Which axis, counted from the end?
+# `np.split(array, 3, axis=…)` cuts an axis into three equal parts. Which axis, counted from the
+# end?
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
@@ -180,8 +182,8 @@ check("project_qkv", project_qkv)
 #   @ w_out + b_out     (batch, length, d_model)
 # ```
 #
-# Attention itself does not change: it treats heads as one more leading axis. Predict: by the root of
-# which width are the scores divided, and why?
+# Attention itself does not change: it treats heads as one more leading axis. Predict: by the root
+# of which width are the scores divided, and why?
 
 # %% [markdown]
 # ### Exercise 2: multi-head attention in NumPy
@@ -193,10 +195,11 @@ check("project_qkv", project_qkv)
 # 3. In each head: scores over $\sqrt{d_{head}}$ (a score of one head adds up d_head products),
 #    softmax over the keys, average of the values. Large scores must not overflow. No mask.
 # 4. Heads side by side again, head 0 first; then `@ w_out + b_out`.
-# 5. Return `(output, weights)` of shapes (batch, length, d_model) and (batch, heads, length, length).
+# 5. Return `(output, weights)` of shapes (batch, length, d_model) and (batch, heads, length,
+#    length).
 #
-# Example: d_model = 2, `heads` = 2, `x = [[[1., 0.], [0., 1.]]]`, `w_qkv` three identity matrices side
-# by side, `w_out` the identity, biases zero. Head 0 sees the numbers 1 and 0: its weights are
+# Example: d_model = 2, `heads` = 2, `x = [[[1., 0.], [0., 1.]]]`, `w_qkv` three identity matrices
+# side by side, `w_out` the identity, biases zero. Head 0 sees the numbers 1 and 0: its weights are
 # `[[0.731, 0.269], [0.5, 0.5]]`. The output is `[[[0.731, 0.5], [0.5, 0.731]]]`.
 
 
@@ -240,8 +243,8 @@ check("multi_head", multi_head)
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# One reshape to (batch, heads, length, d_head) has the right shape and the wrong numbers. So has one
-# reshape at the end. And two such mistakes do not cancel.
+# One reshape to (batch, heads, length, d_head) has the right shape and the wrong numbers. So has
+# one reshape at the end. And two such mistakes do not cancel.
 # </details>
 
 # %% [markdown]
@@ -260,7 +263,8 @@ array[0] = 99
 print("from_numpy:", shared, " tensor:", copied)
 
 # %% [markdown]
-# `from_numpy` shares the memory, `torch.tensor` copies. Both are right at times; know which you use.
+# `from_numpy` shares the memory, `torch.tensor` copies. Both are right at times; know which you
+# use.
 #
 # **2 Kinds of numbers.** Predict the two dtypes, and what their product does.
 
@@ -334,11 +338,12 @@ except RuntimeError as error:
     print("RuntimeError:", str(error)[:67])
 
 # %% [markdown]
-# There is none: `detach()` gives the same numbers without a memory of where they come from. A detour
-# through NumPy (`.detach().numpy()`) does the same, silently, if other parts still have gradients.
-# Inside `with torch.no_grad():` nothing is written down at all; that is for measuring.
+# There is none: `detach()` gives the same numbers without a memory of where they come from. A
+# detour through NumPy (`.detach().numpy()`) does the same, silently, if other parts still have
+# gradients. Inside `with torch.no_grad():` nothing is written down at all; that is for measuring.
 #
-# **8 A layer with weights.** `nn.Linear(2, 5)` maps 2 numbers to 5. Predict the shape of its weight.
+# **8 A layer with weights.** `nn.Linear(2, 5)` maps 2 numbers to 5. Predict the shape of its
+# weight.
 
 # %% tags=["experiment"]
 linear = nn.Linear(2, 5)
@@ -348,8 +353,8 @@ with torch.no_grad():
 print(tuple(linear.weight.shape), "x @ weight.mT + bias is the same:", same)
 
 # %% [markdown]
-# (5, 2): **outputs first**. It computes `x @ weight.mT + bias`, so its weight is the transpose of our
-# `w`. If the matrix is square, no shape complains when you forget this.
+# (5, 2): **outputs first**. It computes `x @ weight.mT + bias`, so its weight is the transpose of
+# our `w`. If the matrix is square, no shape complains when you forget this.
 #
 # **9 Your own module.** Attributes that are modules or `nn.Parameter` are found by `parameters()`.
 # Predict how many numbers each of the two would learn.
@@ -384,13 +389,13 @@ print([(name, tuple(value.shape)) for name, value in Named().state_dict().items(
 # 2·3 + 3 + 3·1 + 1 = 13, and 0: a plain list hides its layers (use `nn.ModuleList`). Call a module
 # like a function, `module(x)`; that runs `forward`. `state_dict()` names all its numbers.
 #
-# **10 Learning.** Four lines, always the same. Predict: how far does the loss fall if `zero_grad` is
-# left out?
+# **10 Learning.** Four lines, always the same. Predict: does the loss fall less far, as far or
+# farther if `zero_grad` is left out?
 
 
 # %% tags=["experiment"]
-def last_loss(clear, seed, steps=200):
-    """Fit y = x₀ · x₁ on 64 points; give the loss after some steps of gradient descent."""
+def first_and_last_loss(clear, seed, steps=200):
+    """Fit y = x₀ · x₁ on 64 points by gradient descent."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(64, 2, generator=generator)
     y = x.prod(dim=1, keepdim=True)
@@ -399,22 +404,28 @@ def last_loss(clear, seed, steps=200):
         for parameter in module.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
     optimiser = torch.optim.SGD(module.parameters(), lr=0.02)
+    losses = []
     for _ in range(steps):
         loss = ((module(x) - y) ** 2).mean()
         if clear:
             optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    return loss.item()
+        losses.append(loss.item())
+    return losses[0], losses[-1]
 
 
-for clear in (True, False):
-    losses = [last_loss(clear, seed) for seed in range(5)]
-    print("with zero_grad:" if clear else "without:", *(f"{loss:.3g}" for loss in losses))
+cleared, piled = (
+    np.array([first_and_last_loss(clear, seed) for seed in range(5)]) for clear in (True, False)
+)
+print("first loss:", *(f"{loss:.2f}" for loss in cleared[:, 0]))
+print("last, with zero_grad:", *(f"{loss:.2f}" for loss in cleared[:, 1]))
+print("last, without it:", *(f"{loss:.2f}" for loss in piled[:, 1]))
+print(f"Lower with zero_grad in {(cleared[:, 1] < piled[:, 1]).sum()} of 5 runs.")
 
 # %% [markdown]
-# With it the loss falls below where it began, in all five runs; without it, steps pile up and the
-# descent overshoots (look at your numbers). That is all the PyTorch you need today.
+# Without `zero_grad` every step follows the sum of *all* gradients so far, old ones included, and
+# overshoots. No error tells you so. That is all the PyTorch you need today.
 
 # %% [markdown]
 # ## 4 Heads on tensors
@@ -523,9 +534,11 @@ check("from_heads", from_heads)
 #    and `out.bias` (d_model,).
 # 3. The outputs of `qkv` are in three chunks: queries, keys, values; in each of them head 0 comes
 #    first. Scores over $\sqrt{d_{head}}$.
-# 4. `forward(x, mask=None)`: x of shape (batch, length, d_model); `mask` is None or bool, broadcasts
-#    to (batch, heads, length, length), **True = may be seen**. Every query sees at least one key.
-# 5. Return `(output, weights)` of shapes (batch, length, d_model) and (batch, heads, length, length).
+# 4. `forward(x, mask=None)`: x of shape (batch, length, d_model); `mask` is None or bool,
+#    broadcasts to (batch, heads, length, length), **True = may be seen**. Every query sees at least
+#    one key.
+# 5. Return `(output, weights)` of shapes (batch, length, d_model) and (batch, heads, length,
+#    length).
 # 6. Gradients reach `x` and all parameters. Write it yourself: no `nn.MultiheadAttention`, no
 #    `F.multi_head_attention_forward`. No dropout.
 #
@@ -578,8 +591,8 @@ check("MultiHeadAttention", MultiHeadAttention)
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
-# It is exercise 2 once more. The layers know their matrices: `self.qkv(x)` is the fused product with
-# its bias. You may call `to_heads` and `from_heads`.
+# It is exercise 2 once more. The layers know their matrices: `self.qkv(x)` is the fused product
+# with its bias. You may call `to_heads` and `from_heads`.
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
@@ -589,14 +602,14 @@ check("MultiHeadAttention", MultiHeadAttention)
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# `masked_fill` fills where its argument is **True**, and our True means *may be seen*. The mask acts
-# before the softmax. And the width under the root is that of one head.
+# `masked_fill` fills where its argument is **True**, and our True means *may be seen*. The mask
+# acts before the softmax. And the width under the root is that of one head.
 # </details>
 
 # %% [markdown]
 # **Look at the heads.** Below, each small picture is one head: lines from each word (left) to the
-# words that it looks at (right). Click one to enlarge it. The weights are random, not trained; while
-# your module is not ready, PyTorch's own is shown.
+# words that it looks at (right). Click one to enlarge it. The weights are random, not trained;
+# while your module is not ready, PyTorch's own is shown.
 #
 # Predict: do heads of an *untrained* layer look alike?
 
@@ -626,7 +639,7 @@ class PyTorchsOwn(nn.Module):
         return self.layer(x, x, x, average_attn_weights=False)
 
 
-words = "the cat that chased the dogs was tired".split()
+words = ["the", "cat", "that", "chased", "the", "dogs", "was", "tired"]
 generator = torch.Generator().manual_seed(0)
 vectors = {word: torch.randn(16, generator=generator) for word in words}
 places = torch.randn(len(words), 16, generator=generator)
@@ -694,10 +707,10 @@ check("attention_parameters", attention_parameters)
 # ### In words: what do heads cost, what do they buy?
 # *6 minutes, 2 points, marked by hand*
 #
-# In three to six sentences: (a) At d_head = d_model / heads, how do the number of parameters and the
-# multiplications of all scores (length² pairs) depend on the number of heads, and why? (b) Name one
-# thing that two heads of width d/2 can do and one head of width d cannot, and one price that they
-# pay for it.
+# In three to six sentences: (a) At d_head = d_model / heads, how do the number of parameters and
+# the multiplications of all scores (length² pairs) depend on the number of heads, and why? (b) Name
+# one thing that two heads of width d/2 can do and one head of width d cannot, and one price that
+# they pay for it.
 
 # %% [markdown] nbgrader={"grade_id": "why-heads", "grade": true, "solution": true, "points": 2}
 # (a) Not at all. The fused matrix has 3 · d_model columns whatever h is; h only says which columns
@@ -710,11 +723,11 @@ check("attention_parameters", attention_parameters)
 # weights and gets a mixture. The price: each head compares tokens by d/2 numbers only (its scores
 # are products of rank d/2), and reads values of width d/2.
 #
-# *Mark scheme.* 1 point for (a): "no dependence" for parameters (½), and a reason: the same columns,
-# only grouped, or h · d_head = d_model (½). Saying that the number of weights grows with h is right
-# as well. 1 point for (b): several distributions per query, or "look at several places without
-# mixing" (½); narrower queries/keys or values, lower rank (½). "More parameters" or "more power"
-# alone: 0.
+# *Mark scheme.* 1 point for (a): "no dependence" for parameters (½), and a reason: the same
+# columns, only grouped, or h · d_head = d_model (½). Saying that the number of weights grows with h
+# is right as well. 1 point for (b): several distributions per query, or "look at several places
+# without mixing" (½); narrower queries/keys or values, lower rank (½). "More parameters" or "more
+# power" alone: 0.
 
 # %% [markdown]
 # ## 6 Weights from elsewhere
@@ -730,8 +743,8 @@ for name, value in nn.MultiheadAttention(6, 2).state_dict().items():
     print(f"{name:<16}", tuple(value.shape))
 
 # %% [markdown]
-# (18, 6): outputs first, as in every Linear; the three chunks lie *below* each other. Within a chunk
-# the heads come one after the other, as ours.
+# (18, 6): outputs first, as in every Linear; the three chunks lie *below* each other. Within a
+# chunk the heads come one after the other, as ours.
 #
 # ### Exercise 7: PyTorch's weights in our layout
 # *8 minutes, medium, 3 points*
@@ -739,8 +752,8 @@ for name, value in nn.MultiheadAttention(6, 2).state_dict().items():
 # 1. `state` is the state dict of an `nn.MultiheadAttention`, a dict of tensors as printed above.
 # 2. Return `(w_qkv, b_qkv, w_out, b_out)` in the layout of exercise 2: matrices to the right of x,
 #    shapes (d_model, 3 · d_model), (3 · d_model,), (d_model, d_model), (d_model,).
-# 3. A layer made with `bias=False` has neither `in_proj_bias` nor `out_proj.bias` in its state. Then
-#    give zeros of the right shapes, in the dtype of the weights.
+# 3. A layer made with `bias=False` has neither `in_proj_bias` nor `out_proj.bias` in its state.
+#    Then give zeros of the right shapes, in the dtype of the weights.
 # 4. Leave `state` unchanged. The check compares to 12 digits.
 #
 # Example: `out_proj.weight` `[[1., 2.], [3., 4.]]` becomes `w_out` `[[1., 3.], [2., 4.]]`.
@@ -793,11 +806,13 @@ with torch.no_grad():
         parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) / 3)
     given = torch.randn(2, 5, 12, generator=generator, dtype=torch.float64)
     wanted = theirs(given, given, given)[0].numpy()
-matrices = [
-    part.numpy() for part in from_pytorch({k: v.clone() for k, v in theirs.state_dict().items()})
-]
-found, _ = multi_head(given.numpy(), *matrices, heads=3)
-print(f"largest gap between PyTorch's layer and yours: {np.abs(found - wanted).max():.1e}")
+state = {name: value.clone() for name, value in theirs.state_dict().items()}
+try:
+    matrices = [part.numpy() for part in from_pytorch(state)]
+    found, _ = multi_head(given.numpy(), *matrices, heads=3)
+    print(f"largest gap between PyTorch's layer and yours: {np.abs(found - wanted).max():.1e}")
+except NotImplementedError:
+    print("Solve exercises 2 and 7 first, then run this cell again.")
 
 # %% [markdown]
 # ### Head by head, or chunk by chunk
@@ -845,13 +860,14 @@ plt.show()
 # ### Exercise 8: from interleaved to chunked
 # *9 minutes, medium, 2 points*
 #
-# 1. `w_qkv` (d_model, 3 · d_model) has interleaved columns: the d_head queries of head 0, its d_head
-#    keys, its d_head values, then the same for head 1, and so on. `b_qkv` has the same order.
+# 1. `w_qkv` (d_model, 3 · d_model) has interleaved columns: the d_head queries of head 0, its
+#    d_head keys, its d_head values, then the same for head 1, and so on. `b_qkv` has the same
+#    order.
 # 2. Return `(w_qkv, b_qkv)` with chunked columns, as in the picture's lower row. Same shapes.
 # 3. `heads` divides d_model. Leave the inputs unchanged.
 #
-# Example: `b_qkv` `[0., 1., 2., 3., 4., 5.]` with 2 heads of width 1 (so q, k, v of head 0 are 0, 1, 2)
-# becomes `[0., 3., 1., 4., 2., 5.]`.
+# Example: `b_qkv` `[0., 1., 2., 3., 4., 5.]` with 2 heads of width 1 (so q, k, v of head 0 are 0,
+# 1, 2) becomes `[0., 3., 1., 4., 2., 5.]`.
 
 
 # %% nbgrader={"grade_id": "chunked_from_interleaved", "solution": true}
@@ -887,9 +903,9 @@ check("chunked_from_interleaved", chunked_from_interleaved)
 # %% [markdown]
 # ## 7 One mask for all heads
 #
-# A batch holds sentences of unequal lengths, padded to the longest. Padding must be hidden, and in a
-# decoder the future as well. Both conditions are the same for all heads, so the mask needs an axis
-# for heads, but only of length 1: broadcasting does the rest.
+# A batch holds sentences of unequal lengths, padded to the longest. Padding must be hidden, and in
+# a decoder the future as well. Both conditions are the same for all heads, so the mask needs an
+# axis for heads, but only of length 1: broadcasting does the rest.
 #
 # | | shape | True where |
 # |---|---|---|
@@ -902,15 +918,15 @@ check("chunked_from_interleaved", chunked_from_interleaved)
 # %% tags=["experiment"]
 from attention_course.plots import heat_maps
 
-real = np.arange(5) < np.array([5, 3])[:, None, None]
-past = np.tri(5, dtype=bool)
-heat_maps(
-    {f"sentence {b}, length {n}": (real & past)[b] for b, n in enumerate((5, 3))},
-    range(5),
-    range(5),
-    size=2.4,
-    bar="may be seen",
-)
+drawn = {
+    "sentence 0, length 5": ["x....", "xx...", "xxx..", "xxxx.", "xxxxx"],
+    "sentence 1, length 3": ["x....", "xx...", "xxx..", "xxx..", "xxx.."],
+}
+masks = {
+    title: np.array([[letter == "x" for letter in row] for row in rows])
+    for title, rows in drawn.items()
+}
+heat_maps(masks, range(5), range(5), size=2.4, bar="may be seen")
 plt.show()
 
 # %% [markdown]
@@ -935,8 +951,8 @@ plt.show()
 # 6. Padding may hold any finite numbers, large ones too; they must not matter. You may use
 #    `F.scaled_dot_product_attention` on the heads.
 #
-# Example: q = k = 2, lengths `[1]`, causal: the mask is `[[[[T, F], [T, F]]]]`, and both queries give
-# the value of key 0.
+# Example: q = k = 2, lengths `[1]`, causal: the mask is `[[[[T, F], [T, F]]]]`, and both queries
+# give the value of key 0.
 
 
 # %% nbgrader={"grade_id": "attend_with_padding", "solution": true}
@@ -982,8 +998,8 @@ check("attend_with_padding", attend_with_padding)
 # Vaswani et al. write multi-head attention as h small attentions, each with three projections of
 # its own, concatenated and projected. We compute one large product. Is that the same?
 #
-# Let us see. We draw small matrices for each head, run h separate attentions in a loop, and *add up*
-# what each head contributes through its own rows of the output matrix. Then we put the small
+# Let us see. We draw small matrices for each head, run h separate attentions in a loop, and *add
+# up* what each head contributes through its own rows of the output matrix. Then we put the small
 # matrices side by side, and give the result to PyTorch's fused layer.
 #
 # Predict: how large is the difference? Does it grow with the number of heads?
@@ -1044,26 +1060,26 @@ for name, runs in gaps.items():
         f"{name}: at most {runs.max():.1e}, that is {runs.max() / np.finfo(name).eps:.0f} roundings"
     )
 same = all(runs.max() < 100 * np.finfo(name).eps for name, runs in gaps.items())
-print(
-    f"'One fused layer equals h small ones': {'supported' if same else 'NOT supported'} by this run."
-)
+verdict = "supported" if same else "NOT supported"
+print(f"'One fused layer equals h small ones': {verdict} by this run.")
 
 # %% [markdown]
-# The difference is rounding: outputs are of size 1, and sums in another order round differently.
-# So the two are the same function. There is also a second lesson in the loop: **heads add up**. The
-# output projection is not a last mixing of everything with everything; it is the sum of what each
-# head writes through its own *rows* of the output matrix (Elhage et al. 2021).
+# The difference is rounding, since sums in another order round differently, and it hardly depends
+# on the number of heads. So the two are the same function. There is also a second lesson in the
+# loop: **heads add up**. The output projection is not a last mixing of everything with everything;
+# it is the sum of what each head writes through its own *rows* of the output matrix (Elhage et al.
+# 2021).
 #
 # ### Exercise 10: small matrices out of a large one
 # *11 minutes, medium, 3 points*
 #
 # The way back. Tensors `w_qkv`, `b_qkv`, `w_out` in the layout of exercise 2.
 #
-# 1. `small_w` (3, heads, d_model, d_head): `small_w[0, h]` makes the queries of head h, `small_w[1, h]`
-#    its keys, `small_w[2, h]` its values, by `x @ small_w[…]`.
+# 1. `small_w` (3, heads, d_model, d_head): `small_w[0, h]` makes the queries of head h, `small_w[1,
+#    h]` its keys, `small_w[2, h]` its values, by `x @ small_w[…]`.
 # 2. `small_b` (3, heads, d_head): their biases.
-# 3. `small_out` (heads, d_head, d_model): what head h writes is `head_output @ small_out[h]`; summed
-#    over heads, plus b_out, this is the output of the layer.
+# 3. `small_out` (heads, d_head, d_model): what head h writes is `head_output @ small_out[h]`;
+#    summed over heads, plus b_out, this is the output of the layer.
 # 4. Return `(small_w, small_b, small_out)`. `heads` divides d_model.
 #
 # Example: with d_model = 2 and 2 heads, `w_out` `[[1., 2.], [3., 4.]]` gives `small_out`
@@ -1109,8 +1125,8 @@ check("slice_heads", slice_heads)
 # ### Exercise 11: heads with a switch
 # *8 minutes, easy, 2 points*
 #
-# If heads add up, one can leave some out. Michel et al. (2019, Section 2.3) put a *gate* behind each
-# head: 1 as it is, 0 off.
+# If heads add up, one can leave some out. Michel et al. (2019, Section 2.3) put a *gate* behind
+# each head: 1 as it is, 0 off.
 #
 # 1. `head_outputs` (batch, heads, length, d_head): the averages of the values, before the merge.
 # 2. `gates` (heads,): factors of any size.
@@ -1152,14 +1168,151 @@ check("gated_heads", gated_heads)
 # </details>
 
 # %% [markdown]
+# ## 9 Heads as filters, and how many
+#
+# A convolutional layer has filters; each looks at the same places relative to its own. Heads are
+# often called the filters of attention. How far does the analogy carry? Take three heads that look
+# only at *relative position*: one strongly prefers the token before, one the token itself, one the
+# next. Give head i, as its values, the i-th slice of a convolution's weights, and add the heads up.
+#
+# Predict: with a preference β added to the one preferred score (all others are 0), how fast does
+# the difference to a convolution of width 3 shrink as β grows? Where is it exactly 0? (Cordonnier
+# et al. 2020 prove the general case, for images.)
+
+
+# %% tags=["experiment"]
+def convolution_gap(seed, preferences, width=6, outputs=5, length=12):
+    """Largest difference between three positional heads and a convolution, for each preference."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(length, width, generator=generator, dtype=torch.float64)
+    kernel = torch.randn(outputs, width, 3, generator=generator, dtype=torch.float64)
+    wanted = F.conv1d(x.mT[None], kernel)[0].mT  # inner positions only: no padding
+    places = torch.arange(length)
+    gaps = []
+    for preference in preferences:
+        total = 0.0
+        for head, offset in enumerate((-1, 0, 1)):
+            preferred = places == places[:, None] + offset
+            scores = torch.where(preferred, preference, 0.0).double()
+            total = total + scores.softmax(dim=-1) @ (x @ kernel[:, :, head].mT)
+        gaps.append((total[1:-1] - wanted).abs().max().item())
+    return gaps
+
+
+preferences = [0, 2, 5, 10, 20, 30, 40, 50]
+gaps = np.array([convolution_gap(seed, preferences) for seed in range(5)])
+fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+spread(ax, preferences, np.maximum(gaps, 1e-17), "three heads against a convolution")
+ax.set(yscale="log", xlabel="preference β for one relative position", ylabel="largest difference")
+ax.legend(fontsize=8)
+plt.show()
+fall = np.polyfit(preferences[2:6], np.log(gaps[:, 2:6]).mean(axis=0), 1)[0]
+print(f"For β from 5 to 30 the difference shrinks like exp({fall:+.2f} β).")
+print(f"At β = {preferences[-1]} it is at most {gaps[:, -1].max():.1e}.")
+reached = gaps[:, -1].max() < 1e-13
+print(
+    "'Three positional heads can be a convolution of width 3': "
+    f"{'supported' if reached else 'NOT supported'} by this run."
+)
+
+# %% [markdown]
+# Every other key keeps a weight of about e⁻ᵝ, so the difference falls like that, until rounding is
+# all that is left. So a convolution is a *special case*: heads whose weights ignore what the tokens
+# say. The analogy ends where attention begins: a filter's places are fixed, a head chooses them
+# anew for every token. And nothing here says that trained heads *become* filters.
+
+# %% [markdown]
+# ### Does the number of heads matter?
+#
+# A task that should need several heads: at every position, name the words one, two *and* three
+# places back (8 words, one attention layer, no MLP, d_model = 24, the same number of parameters for
+# every h). For comparison: only the word one place back. Five seeds learn side by side.
+#
+# Predict both curves, from 1 head (of width 24) to 24 heads (of width 1).
+
+
+# %% tags=["experiment"]
+def recall(heads, offsets, seeds=5, d_model=24, vocabulary=8, length=8, steps=250, batch=16):
+    """Train one attention layer for each seed; give the share of words recalled, (seeds,)."""
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape, scale=1.0):
+        return (scale * torch.randn(seeds, *shape, generator=generator)).requires_grad_()
+
+    root = d_model**-0.5
+    embed, place = draw(vocabulary, d_model), draw(length, d_model)
+    w_in, w_out = draw(d_model, 3 * d_model, scale=root), draw(d_model, d_model, scale=root)
+    read = draw(d_model, len(offsets) * vocabulary, scale=root)
+    optimiser = torch.optim.Adam([embed, place, w_in, w_out, read], lr=0.01)
+    seed_axis, first = torch.arange(seeds)[:, None, None], max(offsets)
+
+    def answer(sentences):
+        words = torch.randint(vocabulary, (seeds, sentences, length), generator=generator)
+        x = embed[seed_axis, words] + place[:, None]
+        parts = (x @ w_in[:, None]).unflatten(-1, (3, heads, -1)).permute(3, 0, 1, 4, 2, 5)
+        output = F.scaled_dot_product_attention(*parts).transpose(2, 3).flatten(3)
+        guesses = (output @ w_out[:, None] @ read[:, None])[:, :, first:]
+        wanted = [words[:, :, first - offset : length - offset] for offset in offsets]
+        return guesses.unflatten(-1, (len(offsets), vocabulary)), torch.stack(wanted, dim=-1)
+
+    for _ in range(steps):
+        guesses, wanted = answer(batch)
+        loss = seeds * F.cross_entropy(guesses.flatten(0, -2), wanted.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    with torch.no_grad():
+        guesses, wanted = answer(200)
+        return (guesses.argmax(dim=-1) == wanted).double().mean(dim=(1, 2, 3)).numpy()
+
+
+counts = [1, 2, 3, 6, 24]
+tasks = {"one place back": (1,), "one, two and three back": (1, 2, 3)}
+shares = {
+    name: np.array([recall(heads, offsets) for heads in counts]).T
+    for name, offsets in tasks.items()
+}
+fig, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
+for name, runs in shares.items():
+    spread(ax, counts, runs, name)
+ax.axhline(1 / 8, color="0.5", ls=":", label="chance")
+ax.set(xscale="log", xlabel="heads, at d_model = 24", ylabel="share of words recalled")
+ax.set_xticks(counts, counts)
+ax.minorticks_off()
+ax.legend(fontsize=8)
+plt.show()
+for name, runs in shares.items():
+    means = ", ".join(f"{h}: {m:.2f}" for h, m in zip(counts, runs.mean(axis=0), strict=True))
+    print(f"{name:<24} mean recall by heads: {means}")
+one, two, three, six, most = shares["one, two and three back"].T
+needed = (three > one + 0.1).all() and (shares["one place back"][:, 0] > 0.9).all()
+print(
+    "'Several look-ups need several heads, one look-up does not': "
+    f"{'supported' if needed else 'NOT supported'} by these {len(one)} seeds."
+)
+print(
+    "'The more heads, the better': "
+    f"{'supported' if (most >= six).all() else 'NOT supported'} by these {len(one)} seeds."
+)
+
+# %% [markdown]
+# Read the verdicts of your run, then ask why. A single head has one set of weights for three words:
+# it mixes them, and a linear reader can name little more than the heaviest. With heads of width 1,
+# a score is a product of two plain numbers, which is a poor way to single out a position. So there
+# is a middle. *Where* it lies depends on the task: with another task, an MLP behind the layer or
+# longer training, the curves may look different; this is one small task, not a law. In trained
+# transformers many heads can be removed afterwards with little loss (Michel et al. 2019, Section
+# 3).
+
+# %% [markdown]
 # ## Common mistakes
 #
 # | symptom | cause |
 # |---|---|
-# | right shapes, nonsense numbers, training a bit worse than it should be | heads made or merged by one reshape |
+# | right shapes, wrong numbers, no error | heads made or merged by one reshape |
 # | fine with one head, wrong with several | scores divided by the root of d_model |
 # | `view size is not compatible …` | `view` after a transpose; use `reshape` or `flatten` |
-# | loaded weights give nonsense without an error | square matrix not transposed; chunked against interleaved |
+# | loaded weights give nonsense | square matrix not transposed; other order of columns |
 # | the optimiser finds no parameters | layers in a plain Python list |
 # | the loss does not move | `detach()`, `.data` or NumPy on the way |
 # | right for one leading axis only | axes counted from the front |
@@ -1173,9 +1326,10 @@ check("gated_heads", gated_heads)
 # - One matrix, one product: chunk by three, then into heads. h must divide d_model.
 # - Heads are a leading axis; attention itself does not change, but the root is that of d_head.
 # - Tensors remember where they come from; gradients add up; a Linear stores outputs first.
-# - One fused layer is h small ones, to rounding. Heads add up through their rows of the output matrix.
-# - The number of heads changes neither the parameters nor the products; it changes how many places a
-#   query can look at without mixing them.
+# - One fused layer is h small ones, to rounding. Heads add up through their rows of the output
+#   matrix.
+# - The number of heads changes neither the parameters nor the products; it changes how many places
+#   a query can look at without mixing them.
 #
 # Next: positions have been missing or made up so far, and a layer of attention is only half of a
 # transformer's block.
@@ -1191,13 +1345,13 @@ check("gated_heads", gated_heads)
 #    (batch, length, d_model).
 # 2. The loss of *one* example is the **sum** of its squared errors,
 #    $L_b = \sum_{\text{positions, features}} (\text{output}_b - \text{target}_b)^2$.
-# 3. For each head: the absolute value of the derivative of L_b by the head's gate, at gates of 1, for
-#    each example by itself; then the mean over the examples.
+# 3. For each head: the absolute value of the derivative of L_b by the head's gate, at gates of 1,
+#    for each example by itself; then the mean over the examples.
 # 4. Return a tensor (heads,).
 #
-# Example: one example, one token, two heads of width 1, `head_outputs` 3 and 5, `w_out` the identity,
-# `b_out` zeros, `target` `[2., 5.]`. The errors are 1 and 0; the result is `[6., 0.]` (2 · 1 · 3, and
-# 2 · 0 · 5).
+# Example: one example, one token, two heads of width 1, `head_outputs` 3 and 5, `w_out` the
+# identity, `b_out` zeros, `target` `[2., 5.]`. The errors are 1 and 0; the result is `[6., 0.]` (2
+# · 1 · 3, and 2 · 0 · 5).
 
 
 # %% nbgrader={"grade_id": "head_importance", "solution": true}

@@ -3,6 +3,7 @@
 from attention_course.explorers.block_flow import block_flow
 from attention_course.explorers.block_stepper import block_stepper
 from attention_course.explorers.broadcasting_viewer import broadcasting_viewer
+from attention_course.explorers.fused_matrix import fused_matrix
 from attention_course.explorers.mask_painter import mask_painter
 from attention_course.explorers.query_walk import query_walk
 from attention_course.explorers.ring_lift import ring_lift
@@ -12,6 +13,7 @@ __all__ = [
     "block_flow",
     "block_stepper",
     "broadcasting_viewer",
+    "fused_matrix",
     "mask_painter",
     "query_walk",
     "ring_lift",

@@ -17,7 +17,7 @@ from autograder.exercises._ch04_parts import draw_layer
 def from_pytorch_cases(rng):
     """Two layers with biases, two without."""
     for group, width, about in (
-        ("biases", 4, "d_model = 4"),
+        ("biases", 3, "d_model = 3"),
         ("biases", 2, "d_model = 2"),
         ("none", 3, "a layer made with bias=False, d_model = 3"),
         ("none", 2, "a layer made with bias=False, d_model = 2"),

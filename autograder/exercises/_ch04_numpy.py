@@ -21,7 +21,7 @@ def project_qkv_cases(rng):
     for group, shape, about in (
         ("values", (s.length, s.d_model), "one sentence"),
         ("leading", (s.batch, s.length, s.d_model), "a batch"),
-        ("leading", (1, 3, 4, 2), "two leading axes"),
+        ("leading", (1, 3, 2, 2), "two leading axes"),
     ):
         layer = parts.draw_layer(rng, shape[-1])
         inputs = {"x": rng.normal(size=shape), "w_qkv": layer["w_qkv"], "b_qkv": layer["b_qkv"]}

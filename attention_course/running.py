@@ -18,7 +18,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,28 @@ def _interrupt_main_thread() -> None:
         _thread.interrupt_main()
 
 
-@dataclass(eq=False)
-class _Limit:
-    """The time limit of one call that is under way."""
+IDLE_FACTOR = 5  # how many times its limit a call may last that computes nothing or waits its turn
 
-    deadline: float
-    done: bool = False
-    fired: bool = False
+
+class _Limit:
+    """The time limit of one call that is under way: seconds of computing, not of the clock.
+
+    So a busy machine costs nobody marks. Waiting without end is stopped too, but later.
+    """
+
+    def __init__(self, seconds: float):
+        self._computed = time.process_time() + seconds
+        self._last = time.monotonic() + IDLE_FACTOR * seconds
+        self.deadline = time.monotonic() + seconds
+        self.done = self.fired = False
+
+    def is_up(self, now: float) -> bool:
+        """Tell whether the call has to stop; if not, look again when that can be so."""
+        left = self._computed - time.process_time()
+        if left <= 0 or now >= self._last:
+            return True
+        self.deadline = min(now + left, self._last)
+        return False
 
 
 class _Watch(threading.Thread):
@@ -80,7 +95,9 @@ class _Watch(threading.Thread):
             while True:
                 now = time.monotonic()
                 for limit in self._limits:
-                    if limit.deadline <= now and not (limit.done or limit.fired):
+                    if limit.done or limit.fired or limit.deadline > now:
+                        continue
+                    if limit.is_up(now):
                         limit.fired = True
                         _interrupt_main_thread()
                 self._wakes = min(
@@ -102,7 +119,7 @@ def _the_watch() -> _Watch:
 
 
 def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
-    """Call `function` in this (main) thread and interrupt it after `seconds`.
+    """Call `function` in this (main) thread and interrupt it after `seconds` of computing.
 
     Works on every system, since it interrupts as Ctrl+C does. Code that swallows
     KeyboardInterrupt or sits in one long C call is only stopped by the notebook's own time limit.
@@ -111,7 +128,7 @@ def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     interruptible = callable(signal.getsignal(signal.SIGINT))
     if not interruptible or threading.current_thread() is not threading.main_thread():
         return function()
-    watch, limit = _the_watch(), _Limit(time.monotonic() + seconds)
+    watch, limit = _the_watch(), _Limit(seconds)
     try:
         watch.add(limit)
         try:
@@ -123,7 +140,7 @@ def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     except KeyboardInterrupt:
         if not limit.fired:
             raise  # the reader pressed Stop
-    raise OutOfTime(f"no answer within {seconds:g} s")
+    raise OutOfTime(f"no answer within {seconds:g} s of computing")
 
 
 class _BoundedText(io.StringIO):

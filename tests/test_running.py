@@ -86,6 +86,14 @@ def test_a_loop_without_end_is_stopped():
     assert time.monotonic() - start < 5
 
 
+def test_waiting_for_a_busy_machine_costs_nothing_but_waiting_without_end_does():
+    slept = []
+    call_with_limit(lambda: slept.append(time.sleep(0.4)), 0.2)
+    assert slept == [None]
+    with pytest.raises(OutOfTime):
+        call_with_limit(lambda: time.sleep(60), 0.1)
+
+
 def test_the_time_limit_leaves_no_interrupt_behind():
     for _ in range(20):
         with pytest.raises(OutOfTime):

@@ -1,15 +1,21 @@
 """The search of a submission's source: evasions are found, honest answers are left alone."""
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from corpus.hidden_calls import HIDDEN
 from corpus.honest_code import HONEST
 
-from attention_course.source_rules.notebook import Notebook
+import attention_course
+from attention_course.source_rules import words
+from attention_course.source_rules.notebook import Notebook, imported
 from attention_course.source_rules.rules import search
-from attention_course.source_rules.units import Cell
+from attention_course.source_rules.units import Cell, read_cell
 
+COURSE = Path(attention_course.__file__).parent
+SOLUTIONS = COURSE.parent / "solutions"
 FORBIDDEN = {
     "broadcast_shape": ("numpy.*", "scipy.*", "torch.*", "numpy.broadcast_shapes"),
     "softmax": ("*softmax*",),
@@ -92,3 +98,21 @@ def test_a_source_of_a_megabyte_does_not_hang_the_search(name):
 def test_more_than_a_student_writes_is_not_read():
     found = findings("softmax", ["y = '" + "x" * 3_000_000 + "'", "def softmax(s):\n    return s"])
     assert [f.what for f in found] == ["a cell too large to be read"]
+
+
+def imported_by(module, seen):
+    """Collect the parts of the course that a part of it imports, and so on."""
+    path = COURSE / f"{module}.py"
+    for source in [path] if path.is_file() else (COURSE / module).glob("*.py"):
+        (unit,) = read_cell(Cell("", source.read_text("utf-8"), module=module))
+        names = {n.split(".")[1] for n in imported(unit) if n.startswith("attention_course.")}
+        for part in names - seen:
+            seen.add(part)
+            imported_by(part, seen)
+    return seen
+
+
+def test_what_checks_are_made_of_is_inside_and_what_notebooks_import_is_not():
+    assert imported_by("checking", {"checking"}) == words.COURSE_INSIDE
+    masters = "".join(path.read_text("utf-8") for path in SOLUTIONS.glob("*.py"))
+    assert not set(re.findall(r"from attention_course\.(\w+)", masters)) & words.COURSE_INSIDE

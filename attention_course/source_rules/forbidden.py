@@ -33,12 +33,11 @@ class Forbidden:
     def matches(self, dotted: str) -> bool:
         """Tell whether the dotted name of a library's thing is forbidden."""
         root, *parts = dotted.split(".")
-        if root == words.COURSE:
-            return False
-        return any(
-            root == name.removesuffix(".*")
-            if name.endswith(".*")
-            else any(self._fits(part, name) for part in parts)
+        packages = {name.removesuffix(".*") for name in self.names if name.endswith(".*")}
+        if packages & {root, *parts}:
+            return True
+        return root != words.COURSE and any(
+            any(self._fits(part, name) for part in parts)
             if "*" in name
             else root == name.split(".")[0] and name.split(".")[-1] in parts
             for name in self.names

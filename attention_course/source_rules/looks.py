@@ -221,7 +221,7 @@ def _door_import(look: Look, node: ast.Name) -> Found:
     for name in look.chain(node)[0]:
         root, *parts = name.split(".")
         if root == words.COURSE:
-            if not parts or parts[0] not in words.COURSE_PARTS:
+            if not parts or parts[0] in words.COURSE_INSIDE:
                 yield INSIDE, name
         elif _is_harmless(name):
             continue

@@ -23,14 +23,8 @@ READABLE_PARTS = {
     "types": frozenset(("SimpleNamespace", "MappingProxyType", "NoneType", "EllipsisType")),
     "IPython": frozenset(("display",)),
 }
-# Of the course, what notebooks import.
+# Of the course, what checks are made of; the rest is for notebooks.
 COURSE = "attention_course"
-COURSE_PARTS = frozenset(
-    (
-        *("CheckFailed", "CheckSetupError", "check", "example", "bertviz_views", "data"),
-        *("explorers", "measuring", "plots", "__version__", "__doc__", "__name__"),
-    )
-)
 COURSE_INSIDE = frozenset(
     (
         *("checking", "checks_file", "codec", "comparing", "drivers", "judging", "outcomes"),

@@ -230,6 +230,8 @@ HIDDEN = (
     back("torch inside", "import torch as t\nreturn t.tensor(queries)", named="torch"),
     back("a helper with torch", "return f(queries)", "def f(x): return torch.tensor(x)"),
     back("an object of torch", "return one.new(queries)", "one = torch.ones(3)", named="torch"),
+    back("torch of the course", "return plots.torch.ones(3)",
+         "from attention_course import plots"),
     back("a class of torch", "return F.apply(queries)", "class F(torch.autograd.Function): pass"),
     Code("a dotted name", "einsum", ("def einsum(a):\n    return np.einsum('ij->i', a)",),
          "numpy.einsum"),

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from attention_course.comparing import Tolerance
 from attention_course.judging import Case
-from autograder.case_making import draw_sizes
+from autograder.case_making import draw_lengths, draw_sizes
 from autograder.exercise import Exercise, Group, Misconception
 
 IGNORED = -100
@@ -232,11 +232,14 @@ def accumulated_step_cases(rng):
 
     def case(group, about, lengths, empty=None):
         s = draw_sizes(rng, "rows", "d_model", "classes", among=(2, 3, 5))
-        batches = []
+        batches, counts = [], set()
         for number, length in enumerate(lengths):
             x = rng.normal(size=(s.rows, length, s.d_model)) * (1 + number)
             targets = rng.integers(0, s.classes, size=(s.rows, length))
-            real = 1 + rng.permutation(np.arange(s.rows) % (length - 1))
+            real = draw_lengths(rng, s.rows, length)
+            while real.sum() in counts:  # numbers of tokens differ, or a mean of means is right
+                real = draw_lengths(rng, s.rows, length)
+            counts.add(real.sum())
             targets[np.arange(length) >= real[:, None]] = IGNORED
             if number == empty:
                 targets[:] = IGNORED

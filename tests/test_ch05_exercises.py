@@ -42,6 +42,18 @@ def test_bert_has_its_published_size_to_the_unit():
     assert counts == [109_482_240, 335_141_888, 109_482_240 - 768 * 769]
 
 
+def test_counts_agree_with_modules():
+    for case in BERT_PARAMETERS.make_cases(7)[:3]:
+        shape = dict(case.inputs)
+        width, heads, hidden = (shape[name] for name in ("d_model", "heads", "d_hidden"))
+        rows = [shape[name] for name in ("vocabulary", "positions", "segments")]
+        parts = [nn.Embedding(number, width) for number in rows] + [nn.LayerNorm(width)]
+        parts += [nn.TransformerEncoderLayer(width, heads, hidden)] * shape["layers"]
+        parts += [nn.Linear(width, width)] * shape["pooler"]
+        built = sum(p.numel() for part in parts for p in part.parameters())
+        assert BERT_PARAMETERS.reference(**shape) == built
+
+
 def test_all_parameters_are_far_from_what_a_fresh_module_has():
     for exercise in (ENCODER_BLOCK, ENCODER_STACK, PADDED_ENCODER):
         for case in exercise.make_cases(4):

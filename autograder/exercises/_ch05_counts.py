@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+import math
 
 from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
@@ -41,13 +40,24 @@ def bert_parameters_cases(rng):
 def bert_parameters_reference(
     vocabulary, positions, segments, d_model, layers, heads, d_hidden, pooler
 ):
-    """Builds the layers without memory for their numbers, and asks PyTorch."""
-    with torch.device("meta"):
-        parts = [nn.Embedding(rows, d_model) for rows in (vocabulary, positions, segments)]
-        parts += [nn.LayerNorm(d_model)]
-        parts += [nn.TransformerEncoderLayer(d_model, heads, d_hidden) for _ in range(layers)]
-        parts += [nn.Linear(d_model, d_model)] * pooler
-    return sum(p.numel() for part in parts for p in part.parameters())
+    """Writes down every tensor of the published model with its shape, one head at a time."""
+    width = d_model // heads
+    tables = {"words": vocabulary, "positions": positions, "segments": segments}
+    shapes = {f"embeddings.{name}": (rows, d_model) for name, rows in tables.items()}
+    norms = ["embeddings.norm"]
+    maps = {"pooler": (d_model, d_model)} if pooler else {}
+    for layer in range(layers):
+        for part in ("query", "key", "value"):
+            for head in range(heads):
+                maps[f"{layer}.{part}.{head}"] = (width, d_model)
+        maps[f"{layer}.output"] = (d_model, d_model)
+        maps[f"{layer}.wide"], maps[f"{layer}.narrow"] = (d_hidden, d_model), (d_model, d_hidden)
+        norms += [f"{layer}.attention.norm", f"{layer}.mlp.norm"]
+    for name, shape in maps.items():
+        shapes[f"{name}.weight"], shapes[f"{name}.bias"] = shape, shape[:1]
+    for name in norms:
+        shapes[f"{name}.gain"] = shapes[f"{name}.bias"] = (d_model,)
+    return sum(math.prod(shape) for shape in shapes.values())
 
 
 def _count(

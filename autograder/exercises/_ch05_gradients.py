@@ -159,19 +159,20 @@ def caught_with_hooks(x, weights, probe, residual):
     return norms
 
 
-def pulled_back_with_vjp(x, weights, probe, residual):
-    """Right: one vector-Jacobian product for each layer, from the last to the first."""
+def pulled_back_layer_by_layer(x, weights, probe, residual):
+    """Right: one small backward pass for each layer, from the last to the first."""
 
     def layer(state, weight):
         return torch.tanh(state @ weight) + (state if residual else 0)
 
-    states = [x]
-    for weight in weights[:-1]:
-        states.append(layer(states[-1], weight))
+    with torch.no_grad():
+        states = [x]
+        for weight in weights[:-1]:
+            states.append(layer(states[-1], weight))
     norms = []
     for state, weight in list(zip(states, weights, strict=True))[::-1]:
-        _, back = torch.func.vjp(lambda s, w=weight: layer(s, w), state)
-        (probe,) = back(probe)
+        start = state.detach().requires_grad_()
+        (probe,) = torch.autograd.grad(layer(start, weight), start, probe)
         norms.insert(0, probe.norm())
     return torch.stack(norms)
 
@@ -251,6 +252,6 @@ GRADIENT_NORMS = Exercise(
             "Detach only the very first input, if at all.",
         ),
     ),
-    accepted=(kept_with_retain_grad, caught_with_hooks, pulled_back_with_vjp),
+    accepted=(kept_with_retain_grad, caught_with_hooks, pulled_back_layer_by_layer),
     equivalent_mutants={"`x.detach()` → `x`": "the x of a check is a leaf already"},
 )

@@ -41,7 +41,7 @@ function render({ model, el }) {
     ];
   }
 
-  const power = (exponent) => (exponent === 0 ? "1" : exponent === 1 ? "10" : `1e${exponent < 0 ? "−" : ""}${Math.abs(exponent)}`);
+  const power = (exponent) => (Math.abs(exponent) <= 3 ? `${Number((10 ** exponent).toPrecision(1))}` : `1e${exponent < 0 ? "−" : ""}${Math.abs(exponent)}`);
 
   function draw() {
     const [residual, mlp, norm, depth] = ["residual", "mlp", "norm", "depth"].map((name) => model.get(name));
@@ -70,7 +70,7 @@ function render({ model, el }) {
     );
 
     const [size, like] = [large.at(-1), alike.at(-1)];
-    const shown = size >= 1000 || size < 0.01 ? size.toExponential(1) : size.toPrecision(2);
+    const shown = size >= 1e4 || size < 0.01 ? size.toExponential(1) : size >= 10 ? size.toFixed(0) : size.toPrecision(2);
     const sense = like > 0.99
       ? "All tokens are the same: the stack has forgotten which is which."
       : like > 0.6

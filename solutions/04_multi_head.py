@@ -1297,12 +1297,12 @@ print(
 
 # %% [markdown]
 # Read the verdicts of your run, then ask why. A single head has one set of weights for three words:
-# it mixes them, and a linear reader can name little more than the heaviest. With heads of width 1,
-# a score is a product of two plain numbers, which is a poor way to single out a position. So there
-# is a middle. *Where* it lies depends on the task: with another task, an MLP behind the layer or
-# longer training, the curves may look different; this is one small task, not a law. In trained
-# transformers many heads can be removed afterwards with little loss (Michel et al. 2019, Section
-# 3).
+# it mixes them, and a linear reader can name little more than the heaviest. At the other end, a
+# head of width 1 scores by a product of two plain numbers, which is a poor way to single out a
+# position. *Where* the best number lies depends on the task: with another task, an MLP behind the
+# layer or longer training, the curves may look different. This is one small task, not a law. In
+# trained transformers many heads can be removed afterwards with little loss (Michel et al. 2019,
+# Section 3).
 
 # %% [markdown]
 # ## Common mistakes

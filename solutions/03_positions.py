@@ -103,7 +103,7 @@ def draw_order(rng, count, length=8, words=10):
     return torch.tensor(texts), torch.tensor((places[:, 0] < places[:, 1]).astype(np.int64))
 
 
-def order_accuracy(kind, seed, steps=150, width=32):
+def order_accuracy(kind, seed, steps=120, width=32):
     """Train one layer on the order task; share of 1000 new texts that it gets right."""
     rng = np.random.default_rng(seed)
     square = (width, width)
@@ -255,6 +255,21 @@ check("sinusoidal_table", sinusoidal_table)
 example("sinusoidal_table", 3)
 
 # %% [markdown]
+# Look at a large table. Predict first: which columns change from row to row, and which hardly
+# change from top to bottom? What does a *smaller* base do to the columns on the right?
+
+# %% tags=["explorer"]
+from attention_course.explorers import wave_table
+
+wave_table()
+
+# %% [markdown]
+# On the left neighbours differ, on the right they don't: those columns tell "early" from "late".
+# With base 10000 and 64 positions, more than half of the pairs never finish one wave. A smaller
+# base brings them to life; but if even the slowest wave comes round within a text, far places begin
+# to look alike.
+
+# %% [markdown]
 # ### Into the network
 #
 # The table is *added* to the token vectors, once, at the input. Not appended: that would cost
@@ -329,15 +344,17 @@ check("add_positions", add_positions)
 # %% tags=["experiment"]
 fig, axes = plt.subplots(1, 3, figsize=(9.5, 3.3), layout="constrained")
 turn = np.linspace(0, 2 * np.pi, 200)
-for ax, rate in zip(axes, [1.0, 0.3, 0.09], strict=True):
+for ax, rate in zip(axes, [1.0, 0.45, 0.2], strict=True):
     ax.plot(np.cos(turn), np.sin(turn), color="0.8", lw=1)
     for p, colour in [(1, "C0"), (6, "C1")]:
         for position, face in [(p, colour), (p + 3, "white")]:
             x, y = np.cos(rate * position), np.sin(rate * position)
             ax.plot([0, x], [0, y], color=colour, lw=1)
             ax.plot(x, y, "o", color=colour, mfc=face, ms=8)
-            ax.annotate(f"p = {position}", (1.2 * x, 1.2 * y), ha="center", va="center", fontsize=9)
-    ax.set(aspect="equal", xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), xlabel="cosine", ylabel="sine")
+            ax.annotate(
+                f"p = {position}", (1.3 * x, 1.25 * y), ha="center", va="center", fontsize=9
+            )
+    ax.set(aspect="equal", xlim=(-1.7, 1.7), ylim=(-1.5, 1.5), xlabel="cosine", ylabel="sine")
     ax.set_title(f"ω = {rate:g}: 3 steps turn by {3 * rate:.2f}", fontsize=10)
 plt.show()
 
@@ -674,6 +691,27 @@ check("rotary_attention", rotary_attention)
 # </details>
 
 # %% [markdown]
+# ### Look at it
+#
+# Below is the part of a score that comes from *positions*, against the distance of key and query.
+# The orange curve belongs to the query's position that you choose, the grey ones to five others.
+# Start with waves. Predict: does the orange curve move when you move the query? Then switch on
+# "random projections", as a layer has them before training, and predict again. Then the same with
+# "rotary", whose random projections are a random query and key.
+
+# %% tags=["explorer"]
+from attention_course.explorers import distance_products
+
+distance_products()
+
+# %% [markdown]
+# Waves that meet as they are know distance only: $\text{PE}(p)\cdot\text{PE}(s)$ is the sum of all
+# $\cos((p - s)\,\omega_i)$. But between them stand two learned matrices, and with these in the
+# middle the place counts as well, unless training finds the rotation of section 3. (With token
+# vectors added, a real score has three parts more.) Rotary turns *after* the projections, so
+# whatever they are, only the distance counts.
+
+# %% [markdown]
 # ### In words: only the distance
 # *8 minutes, 2 points, marked by hand*
 #
@@ -761,7 +799,7 @@ def reaction(model, rng):
     return sizes / sizes[0]
 
 
-def recall_by_distance(kind, seed, steps=300):
+def recall_by_distance(kind, seed, steps=250):
     """Reaction before training, and the share of right answers after it, for each distance."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
@@ -866,7 +904,7 @@ def look_back_accuracy(kind, seed, steps=250, width=32):
         return attend(queries, keys, x @ p["value"], attn_mask=bias) @ p["score"]
 
     for _ in range(steps):
-        texts = torch.tensor(rng.integers(8, size=(64, SHORT)))
+        texts = torch.tensor(rng.integers(8, size=(32, SHORT)))
         guesses = layer(texts)[:, BACK:].flatten(0, 1)
         optimiser.zero_grad()
         torch.nn.functional.cross_entropy(guesses, texts[:, :-BACK].flatten()).backward()

@@ -1,21 +1,29 @@
 """Explorers: interactive figures that compute and draw in the browser."""
 
+from attention_course.explorers.alignment_matrix import alignment_matrix
 from attention_course.explorers.block_flow import block_flow
 from attention_course.explorers.block_stepper import block_stepper
 from attention_course.explorers.broadcasting_viewer import broadcasting_viewer
+from attention_course.explorers.decoder_stepper import decoder_stepper
+from attention_course.explorers.distance_products import distance_products
 from attention_course.explorers.fused_matrix import fused_matrix
 from attention_course.explorers.mask_painter import mask_painter
 from attention_course.explorers.query_walk import query_walk
 from attention_course.explorers.ring_lift import ring_lift
 from attention_course.explorers.scale_explorer import scale_explorer
+from attention_course.explorers.wave_table import wave_table
 
 __all__ = [
+    "alignment_matrix",
     "block_flow",
     "block_stepper",
     "broadcasting_viewer",
+    "decoder_stepper",
+    "distance_products",
     "fused_matrix",
     "mask_painter",
     "query_walk",
     "ring_lift",
     "scale_explorer",
+    "wave_table",
 ]

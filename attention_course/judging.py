@@ -98,11 +98,27 @@ def _alike(a: Outcome, b: Outcome) -> bool:
 
 
 def _recognise(
-    outcomes: Sequence[Outcome], failed: Sequence[int], mistakes: Sequence[KnownMistake]
+    outcomes: Sequence[Outcome],
+    cases: Sequence[Case],
+    failed: Sequence[int],
+    mistakes: Sequence[KnownMistake],
 ) -> KnownMistake | None:
     """Find the mistake alike on every failed case; one alike on all cases goes first.
 
-    One failed case must agree fully, since an exception's class alone says little.
+    Who made two mistakes is told the one that fits the first group of cases that failed.
+    """
+    first_group = [i for i in failed if cases[i].group == cases[failed[0]].group]
+    fitting = _fitting(outcomes, failed, mistakes) or _fitting(outcomes, first_group, mistakes)
+    everywhere = [m for m in fitting if all(map(_alike, outcomes, m.outcomes))]
+    return next(iter(everywhere or fitting), None)
+
+
+def _fitting(
+    outcomes: Sequence[Outcome], failed: Sequence[int], mistakes: Sequence[KnownMistake]
+) -> list[KnownMistake]:
+    """List the mistakes that are alike on the cases `failed`.
+
+    One of them must agree fully, since an exception's class alone says little.
     """
     fitting = [
         m
@@ -147,7 +163,7 @@ def judge(
         return Verdict(exercise, "passed", points, out_of, tuple(results))
     first = failed[0]
     difference = differences[first]
-    mistake = _recognise(outcomes, failed, mistakes())
+    mistake = _recognise(outcomes, cases, failed, mistakes())
     if difference.kind == "not attempted":
         status = "not attempted"
     else:

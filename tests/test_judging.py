@@ -69,6 +69,10 @@ def test_a_mistake_in_some_cases_only_is_still_named():
     assert verdict(lambda x: no_one(x) if x[0] == 1 else right(x)).misconception == "no_one"
 
 
+def test_of_two_mistakes_the_one_in_the_first_group_is_named():
+    assert verdict(lambda x: no_one(x) if x[1] > 0 else x * 7).misconception == "no_one"
+
+
 def test_the_stub_is_not_attempted():
     def stub(x):
         raise NotImplementedError

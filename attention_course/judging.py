@@ -103,22 +103,21 @@ def _recognise(
     failed: Sequence[int],
     mistakes: Sequence[KnownMistake],
 ) -> KnownMistake | None:
-    """Find the mistake alike on every failed case; one alike on all cases goes first.
+    """Find the mistake alike on every failed case.
 
     Who made two mistakes is told the one that fits the first group of cases that failed.
     """
     first_group = [i for i in failed if cases[i].group == cases[failed[0]].group]
-    fitting = _fitting(outcomes, failed, mistakes) or _fitting(outcomes, first_group, mistakes)
-    everywhere = [m for m in fitting if all(map(_alike, outcomes, m.outcomes))]
-    return next(iter(everywhere or fitting), None)
+    found = _fitting(outcomes, failed, mistakes)
+    return found or _fitting(outcomes, first_group, mistakes)
 
 
 def _fitting(
     outcomes: Sequence[Outcome], failed: Sequence[int], mistakes: Sequence[KnownMistake]
-) -> list[KnownMistake]:
-    """List the mistakes that are alike on the cases `failed`.
+) -> KnownMistake | None:
+    """Find the mistake alike on the cases `failed`; one alike on all cases goes first.
 
-    One of them must agree fully, since an exception's class alone says little.
+    One failed case must agree fully, since an exception's class alone says little.
     """
     fitting = [
         m

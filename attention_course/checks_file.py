@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,15 +71,28 @@ class PublicExercise:
         )
 
 
-@functools.lru_cache(maxsize=4)
-def _read(path: Path, changed: int) -> dict[str, PublicExercise]:
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        plain = codec.loads(path.read_text(encoding="utf-8"))
-        return {name: PublicExercise.from_plain(name, item) for name, item in plain.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckSetupError(
             f"{path} is damaged ({error}). Take a fresh copy of the file from the course."
         ) from None
+
+
+@functools.lru_cache(maxsize=4)
+def _read(path: Path, changed: int) -> dict[str, Any]:
+    """Read a checks file; its exercises stay JSON, since to decode all of them takes longer."""
+    with _reading(path):
+        return dict(json.loads(path.read_text(encoding="utf-8"))["dict"])
+
+
+@functools.lru_cache(maxsize=64)
+def _exercise(path: Path, changed: int, exercise_id: str) -> PublicExercise:
+    with _reading(path):
+        plain = codec.from_json(_read(path, changed)[exercise_id])
+        return PublicExercise.from_plain(exercise_id, plain)
 
 
 def load_exercise(exercise_id: str, folder: Path | None = None) -> PublicExercise:
@@ -90,11 +106,12 @@ def load_exercise(exercise_id: str, folder: Path | None = None) -> PublicExercis
             f"There is no {FILE_NAME} in {path.parent}. It lies beside the chapter's notebook: "
             "open the notebook from the course folder, and copy both files if you move it."
         )
-    exercises = _read(path, path.stat().st_mtime_ns)
+    changed = path.stat().st_mtime_ns
+    exercises = _read(path, changed)
     if exercise_id not in exercises:
         known = ", ".join(exercises)
         raise CheckSetupError(f"No exercise is called {exercise_id!r}. This chapter has: {known}.")
-    return exercises[exercise_id]
+    return _exercise(path, changed, exercise_id)
 
 
 def example(exercise_id: str, case: int = 1) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -44,8 +45,10 @@ def grade(notebook: nbformat.NotebookNode, chapter: str, seed: int) -> float:
 def main() -> None:
     """Grade every submission of the course folder that this is started in."""
     chapter = sys.argv[1]
-    for seed, path in enumerate(sorted(Path("submitted").glob(f"*/{chapter}/*.ipynb")), 1):
-        print(path.parts[1], grade(nbformat.read(path, as_version=4), chapter, seed))
+    paths = sorted(Path("submitted").resolve().glob(f"*/{chapter}/*.ipynb"))
+    os.chdir(Path("solutions", chapter))  # where the public examples lie
+    for seed, path in enumerate(paths, 1):
+        print(path.parent.parent.name, grade(nbformat.read(path, as_version=4), chapter, seed))
 
 
 if __name__ == "__main__":

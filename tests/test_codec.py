@@ -77,3 +77,20 @@ def test_a_huge_array_is_refused():
 def test_a_forged_document_gives_a_value_error(text):
     with pytest.raises(ValueError):
         codec.loads(text)
+
+
+def test_rounding_is_writing_with_fewer_digits_and_reading_again():
+    rng = np.random.default_rng(0)
+    value = {
+        "wide": rng.normal(size=(3, 4)) * 10.0 ** rng.integers(-12, 12, (3, 4)),
+        "narrow": rng.normal(size=5).astype(np.float32),
+        "odd": np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324]),
+        "empty": np.zeros((0, 2)),
+        "scalar": np.float64(1 / 3),
+        "others": (1, [True, None, "x", 2 / 3], np.arange(3)),
+    }
+    expected = codec.from_json(codec.to_json(value, 6))
+    got = codec.rounded(value, 6)
+    assert codec.dumps(got) == codec.dumps(expected)
+    assert got["narrow"].dtype == np.float32 and got["empty"].shape == (0, 2)
+    assert np.signbit(got["odd"][3])

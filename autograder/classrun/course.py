@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import secrets
 import tempfile
 from pathlib import Path
@@ -61,7 +62,8 @@ class Course:
     def cells(self, gradebook: Gradebook) -> bytes:
         """Give what the gradebook knows of the assignment's cells, for comparing."""
         known = self._known_cells(gradebook)
-        return repr(sorted((name, cells) for name, cells in known.items())).encode()
+        plain = {name: [cells.kernelspec, cells.cells] for name, cells in known.items()}
+        return json.dumps(plain, sort_keys=True).encode()
 
     def _known_cells(self, gradebook: Gradebook) -> dict[str, KnownCells]:
         notebooks = gradebook.find_assignment(self.name).notebooks

@@ -17,6 +17,7 @@ import uuid
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
@@ -119,13 +120,16 @@ class OneSubmission(Autograde):
         self._copy_source_files(graded)
         rows = {}
         for path in sorted(Path(self._format_source(*names)).glob("*.ipynb")):
-            if path.stem in job.assignment.cells:
-                rows[path.stem] = Rows.blank(job.assignment.cells[path.stem])
-                notebook = nbformat.read(path, as_version=4)
-                notebook = self._grade_notebook(
-                    notebook, path.stem, job.student, graded, rows[path.stem]
-                )
-                nbformat.write(notebook, graded / path.name)
+            known = job.assignment.cells.get(path.stem)
+            if known is None:
+                continue
+            rows[path.stem] = Rows.blank(known)
+            info = {"student": job.student, "assignment": names[0], "notebook": path.stem}
+            info |= {"db_url": self.coursedir.db_url, "known": known, "rows": rows[path.stem]}
+            place = ResourcesDict(name=path.stem, path=str(graded))
+            resources = ResourcesDict(nbgrader=info, metadata=place)
+            notebook = self._processed(nbformat.read(path, as_version=4), resources)
+            nbformat.write(notebook, graded / path.name)
         return rows
 
     def _copy_source_files(self, graded: Path) -> None:
@@ -140,18 +144,8 @@ class OneSubmission(Autograde):
                 target.unlink(missing_ok=True)
                 shutil.copy(file, target)
 
-    def _grade_notebook(
-        self, notebook: NotebookNode, name: str, student: str, graded: Path, rows: Rows
-    ) -> NotebookNode:
-        info = {
-            "student": student,
-            "assignment": self.coursedir.assignment_id,
-            "notebook": name,
-            "db_url": self.coursedir.db_url,
-            "rows": rows,
-        }
-        place = ResourcesDict(name=name, path=str(graded))
-        resources = ResourcesDict(nbgrader=info, metadata=place)
+    def _processed(self, notebook: NotebookNode, resources: Any) -> NotebookNode:
+        """Send a notebook through all preprocessors of the configuration."""
         with setenv(NBGRADER_EXECUTION="autograde"):
             for given in (*self.sanitize_preprocessors, *self.autograde_preprocessors):
                 kind = import_item(given) if isinstance(given, str) else given

@@ -7,6 +7,7 @@ arrays in plain JSON, which are compared with the reference.
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from attention_course import codec
 from attention_course.checking import HIDDEN_CASES_FILE
 from attention_course.checks_file import FILE_NAME as CHECKS_FILE
+from attention_course.judging import Case
+from autograder.exercises import of_chapter
 from autograder.grading.hidden import course_secret, submission_seed
 from autograder.grading.source_search import SourceSearch
 from autograder.grading.verdicts import (
@@ -49,6 +52,12 @@ def students_files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@functools.lru_cache(maxsize=64)
+def hidden_cases(chapter: str, exercise_id: str, seed: int) -> list[Case]:
+    """Make the cases of a submission, once for its kernel and its verdict."""
+    return of_chapter(chapter)[exercise_id].make_cases(seed)
+
+
 class HiddenCases(NbGraderPreprocessor):
     """Write the inputs of fresh hidden cases beside the notebook, before it is executed."""
 
@@ -61,7 +70,7 @@ class HiddenCases(NbGraderPreprocessor):
         )
         nb.metadata.setdefault(METADATA_KEY, {})["seed"] = str(seed)
         tasks = {
-            exercise.id: task(exercise, exercise.make_cases(seed))
+            exercise.id: task(exercise, hidden_cases(info["assignment"], exercise.id, seed))
             for _, exercise in check_cells(nb, info["assignment"])
         }
         write_without_following_links(folder / HIDDEN_CASES_FILE, codec.dumps(tasks))
@@ -78,7 +87,7 @@ class Verdicts(NbGraderPreprocessor):
         source = read_sources(self.parent.parent.coursedir, info["assignment"])[info["notebook"]]
         search = SourceSearch(nb, source, students_files(folder))
         for cell, exercise in check_cells(nb, info["assignment"]):
-            cases = exercise.make_cases(seed)
+            cases = hidden_cases(info["assignment"], exercise.id, seed)
             verdict = search.judged(judge_cell(nb, cell, exercise, cases), exercise, cell)
             if verdict.difference and verdict.difference.kind == "timed out":
                 nb.metadata[METADATA_KEY].setdefault("timed_out", []).append(grade_id(cell))

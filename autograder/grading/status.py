@@ -51,7 +51,7 @@ class RecordStatus(NbGraderPreprocessor):
         status = read_status(nb)
         if status.word == "graded":
             return nb, resources
-        with opened_rows(resources["nbgrader"]) as rows:
+        with opened_rows(self.parent, resources["nbgrader"]) as rows:
             if status.word == "could not run":
                 for grade in rows.grades.values():
                     grade.auto_score = None

@@ -204,7 +204,8 @@ class Intake(NbGraderPreprocessor):
         nb.metadata = nbformat.from_dict(
             {"kernelspec": source.metadata.kernelspec, METADATA_KEY: status}
         )
-        with opened_rows(info) as rows:  # what an earlier run gave; marks given by hand stay
+        with opened_rows(self.parent, info) as rows:
+            # What an earlier run gave is forgotten; marks given by hand stay.
             for grade in rows.grades.values():
                 grade.auto_score = None
         return nb, resources

@@ -18,6 +18,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.intake.staging import stage, submission_folders
+from autograder.kernels.warm import warm_up
 
 
 class IntakeExporter(NotebookExporter):
@@ -39,6 +40,7 @@ class IntakeExporter(NotebookExporter):
         root, assignment = Path(original.root), original.assignment_id
         scratch = Path(tempfile.mkdtemp(prefix=".staged-", dir=root))
         weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        warm_up(Path(original.format_path(original.source_directory, ".", assignment)))
         sources = read_sources(original, assignment)
         register(original, assignment, converter.config)
         directory = copy_of(original)

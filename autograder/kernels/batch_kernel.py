@@ -23,6 +23,7 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.jsonutil import json_clean
+from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core.profiledir import ProfileDir
 from jupyter_client.jsonutil import json_default
 from jupyter_client.session import Session
@@ -37,6 +38,8 @@ CAPTURED_AT_ONCE = 2**20  # bytes
 
 class LineSession(Session):
     """A session whose messages go to one socket, whatever socket they were meant for."""
+
+    _socket: socket.socket | None = None  # until then they go nowhere
 
     def connect(self, address: str) -> None:
         """Connect to the grader."""
@@ -57,7 +60,7 @@ class LineSession(Session):
             "date": datetime.now(UTC).isoformat(),
         }
         text = json.dumps(line, default=json_default).encode()
-        if len(text) <= LONGEST_LINE:
+        if self._socket is not None and len(text) <= LONGEST_LINE:
             with self._lock:
                 self._socket.sendall(text + b"\n")
         return message
@@ -159,6 +162,25 @@ async def run_cells(kernel: IPythonKernel, session: LineSession, cells: list) ->
     session.send(None, "done", {})
 
 
+def rehearse() -> None:
+    """Make a kernel and run something, in vain: what that loads and caches, every kernel inherits.
+
+    All that a kernel could notice of it is put back.
+    """
+    streams, main = (sys.stdout, sys.stderr), sys.modules["__main__"]
+    session = LineSession()
+    kernel = make_kernel(session)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(run_cells(kernel, session, [(0, "x = 1"), (1, "x / 0")]))
+    loop.close()
+    sys.stdout, sys.stderr = streams
+    sys.modules["__main__"] = main
+    for name in ("last_type", "last_value", "last_traceback"):
+        vars(sys).pop(name, None)
+    IPythonKernel.clear_instance()
+    ZMQInteractiveShell.clear_instance()
+
+
 def run(cells_file: str, address: str) -> None:
     """Run the cells of a file and tell the grader through the socket at an address."""
     with open(cells_file, encoding="utf-8") as file:
@@ -167,7 +189,6 @@ def run(cells_file: str, address: str) -> None:
     session.connect(address)
     capture_descriptors()
     kernel = make_kernel(session)
-    sys.path.insert(0, "")  # as in every kernel
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.run_until_complete(run_cells(kernel, session, cells))

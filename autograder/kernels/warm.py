@@ -7,12 +7,12 @@ every worker connects to it: nothing is imported twice.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import itertools
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -33,17 +33,29 @@ from autograder.kernels.sandbox import (
 
 WARM_UP_SECONDS = 120
 SOCKET = "warm"
-SLOW_MODULES = ("torch",)  # seconds each: only imported for assignments that do so too
+USUAL_MODULES = ("torch", "attention_course.plots")  # where it is not known what will be graded
 
 
 class WarmProcessError(Exception):
     """The warm process did not start or has ended."""
 
 
-def slow_modules(texts: Iterable[str]) -> tuple[str, ...]:
-    """Tell which slow modules some notebooks import, from their text."""
-    together = "\n".join(texts)
-    return tuple(name for name in SLOW_MODULES if re.search(rf"\b(import|from) {name}\b", together))
+def imported_modules(sources: Iterable[str]) -> tuple[str, ...]:
+    """List the modules that code imports; code that is no plain Python counts for nothing."""
+    found: set[str] = set()
+    for source in sources:
+        with contextlib.suppress(SyntaxError, ValueError):
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.Import):
+                    found.update(alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    found.add(node.module)
+    return tuple(sorted(found))
+
+
+def _code(notebook: Path) -> list[str]:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 def remove(folder: Path) -> None:
@@ -178,7 +190,7 @@ class Shared:
 
     process: WarmProcess | None = None
     connection: Connection | None = None
-    modules: tuple[str, ...] = SLOW_MODULES
+    modules: tuple[str, ...] = USUAL_MODULES
     names = itertools.count(1)
 
     @classmethod
@@ -221,10 +233,10 @@ def warm_up(source: Path) -> None:
 
     It imports while this process does: the first kernel then waits for nothing.
     """
-    texts = [path.read_text(encoding="utf-8") for path in source.glob("*.ipynb")]
+    code = [text for path in source.glob("*.ipynb") for text in _code(path)]
     with contextlib.suppress(SandboxUnavailable):  # whoever needs it will say so
-        if texts and use_sandbox():
-            Shared.start(slow_modules(texts))
+        if code and use_sandbox():
+            Shared.start(imported_modules(code))
 
 
 def make_folder(connection: Connection, submission: Path) -> tuple[str, Path]:

@@ -320,9 +320,16 @@ class Server:
 
 
 def import_what_notebooks_need(modules: list[str]) -> None:
-    """Import the slow packages once; every kernel inherits them."""
-    for name in (*modules, *WARM_MODULES, "batch_kernel"):
+    """Import the slow packages once; every kernel inherits them.
+
+    What cannot be imported in here is left to the notebooks' own attempts.
+    """
+    for name in (*WARM_MODULES, "batch_kernel"):
         importlib.import_module(name)
+    for name in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    sys.modules["batch_kernel"].rehearse()
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 

@@ -3,13 +3,16 @@
 from attention_course.explorers.alignment_matrix import alignment_matrix
 from attention_course.explorers.block_flow import block_flow
 from attention_course.explorers.block_stepper import block_stepper
+from attention_course.explorers.bpe_steps import bpe_steps
 from attention_course.explorers.broadcasting_viewer import broadcasting_viewer
 from attention_course.explorers.decoder_stepper import decoder_stepper
 from attention_course.explorers.distance_products import distance_products
 from attention_course.explorers.fused_matrix import fused_matrix
 from attention_course.explorers.mask_painter import mask_painter
+from attention_course.explorers.mask_trio import mask_trio
 from attention_course.explorers.query_walk import query_walk
 from attention_course.explorers.ring_lift import ring_lift
+from attention_course.explorers.sampling_explorer import sampling_explorer
 from attention_course.explorers.scale_explorer import scale_explorer
 from attention_course.explorers.wave_table import wave_table
 
@@ -17,13 +20,16 @@ __all__ = [
     "alignment_matrix",
     "block_flow",
     "block_stepper",
+    "bpe_steps",
     "broadcasting_viewer",
     "decoder_stepper",
     "distance_products",
     "fused_matrix",
     "mask_painter",
+    "mask_trio",
     "query_walk",
     "ring_lift",
+    "sampling_explorer",
     "scale_explorer",
     "wave_table",
 ]

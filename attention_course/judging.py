@@ -22,7 +22,8 @@ NEXT_STEPS = {
     "raised": "Read the last line of the message first, then the line of yours that it names.",
     "signature": "Checks pass inputs by name: copy the first line of the exercise's function.",
     "timed out": "Look for a loop whose condition never changes.",
-    "unusable": "Look at what the last line of your function returns.",
+    "unusable": "The line “What was seen” names what does not fit. Of a function, look at the last "
+    "line; of a module, at the names and shapes of its parts.",
     "changed input": "Work on a copy: `scores = scores.copy()`; beware of `+=` and `x[...] = …`.",
     "forbidden call": "The text of the exercise says what to do without. Write it by hand.",
     "not refused": "The text says which inputs must raise, and with which exception.",

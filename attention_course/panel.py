@@ -24,12 +24,17 @@ def _marked(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(text))
 
 
+MOST_SHOWN = 6  # of the entries of a dict: a module may have dozens of weights
+
+
 def describe_inputs(inputs: Mapping[str, Any]) -> str:
     """Say in one line what a case's inputs look like: shapes of arrays, values of the rest."""
 
     def one(value: Any) -> str:
         if isinstance(value, Mapping):
-            return "{" + describe_inputs(value) + "}"
+            shown = dict(list(value.items())[:MOST_SHOWN])
+            more = len(value) - len(shown)
+            return "{" + describe_inputs(shown) + (f" and {more} more" if more else "") + "}"
         if isinstance(value, list | tuple) and any(isinstance(v, np.ndarray) for v in value):
             return "[" + ", ".join(map(one, value)) + "]"
         return str(value.shape) if isinstance(value, np.ndarray) else repr(value)

@@ -1,9 +1,11 @@
-"""What an exercise does with its own reference."""
+"""What an exercise does with its own reference, and how a panel shows its inputs."""
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from attention_course import panel
 from autograder.exercises import chapters
 
 SOFTMAX = chapters()["02_attention"]["softmax"]
@@ -39,3 +41,10 @@ def test_a_reference_may_refuse():
 def test_the_students_time_limit_is_not_the_references():
     exercise = replace(SOFTMAX, seconds=1e-9)
     assert all(outcome.status == "returned" for outcome in exercise.expected(SOFTMAX.make_cases(1)))
+
+
+def test_a_panel_does_not_list_dozens_of_weights():
+    weights = {f"layer {number}": np.ones(2) for number in range(20)}
+    text = panel.describe_inputs({"weights": weights, "training": False})
+    assert text.endswith("layer 5 (2,) and 14 more}, training False")
+    assert "more" not in panel.describe_inputs({"weights": {"one": np.ones(2)}})

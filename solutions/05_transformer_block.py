@@ -318,7 +318,7 @@ print(
 # %% tags=["explorer"]
 from attention_course.explorers import ring_lift
 
-ring_lift()
+ring_lift(units=1)
 
 # %% [markdown]
 # Each hidden unit measures how far a point lies in one direction; ReLU keeps what is positive.

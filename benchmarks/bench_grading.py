@@ -3,9 +3,9 @@
 The same 24 submissions are graded, cell for cell the same code, by stock nbgrader (fresh kernels,
 no sandbox, the public checks), by ours through `nbgrader autograde`, by `autograder grade` with one
 and two workers, by our warm kernels without the locks (what the sandbox costs), and by a plain loop
-in one warm process (the floor). Once as chapter 02 is, once with PyTorch imported in its first
-cell. Modes take turns, so that a busy machine is busy for all; medians over the rounds go into
-`build/bench.json`.
+in one process (the floor). Once as chapter 02 is, once with PyTorch imported in its first cell.
+Modes take turns, so that a busy machine is busy for all; medians over the rounds go into
+`build/bench.json`. README.md says what the numbers mean.
 """
 
 from __future__ import annotations
@@ -141,6 +141,22 @@ def compare(count: int, rounds: int, with_torch: bool) -> dict[str, list[dict[st
     return runs
 
 
+def breakdown(count: int) -> dict[str, float]:
+    """Say where the time of a submission goes once all is warm, and where that of the start does."""
+    with tempfile.TemporaryDirectory(prefix="bench-course-") as folder:
+        make_course(Path(folder), count, with_torch=False)
+        (Path(folder) / "nbgrader_config.py").write_text(OURS)
+        command = [sys.executable, str(HERE / "breakdown.py"), CHAPTER]
+        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    print("\nA submission, once all is warm (ms):    processor   wall-clock")
+    for name, seconds in found["cpu"].items():
+        print(f"  {name:<36} {seconds * 1000:9.1f} {found['wall'][name] * 1000:12.1f}")
+    print(f"  {'kernel in the sandbox':<36} {found['kernel_cpu'] * 1000:9.1f}")
+    print(f"  {'floor':<36} {found['floor_cpu'] * 1000:9.1f} {found['floor_wall'] * 1000:12.1f}\n")
+    return found
+
+
 def growth(sizes: list[int]) -> list[dict[str, float]]:
     """Grade classes of several sizes with two workers: time and memory per submission."""
     results = []
@@ -174,7 +190,16 @@ def summarise(all_runs: dict[str, dict], count: int) -> dict:
         key: worse.get(key, min)(ratios[name][key] for name in ratios)
         for key in next(iter(ratios.values()))
     }
-    return {**summary, "by_chapter": ratios, "submissions": count, "runs": all_runs}
+    cpu = {
+        mode: {name: median(runs[mode], "cpu") for name, runs in all_runs.items()} for mode in MODES
+    }
+    return {
+        **summary,
+        "by_chapter": ratios,
+        "cpu_seconds": cpu,  # what a busy machine distorts less than wall-clock times
+        "submissions": count,
+        "runs": all_runs,
+    }
 
 
 def main() -> None:
@@ -190,6 +215,8 @@ def main() -> None:
         for name, with_torch in (("numpy", False), ("torch", True))
     }
     summary = summarise(all_runs, arguments.submissions)
+    summary["breakdown"] = breakdown(min(arguments.submissions, 12))
+    summary["floor_ratio_warm"] = summary["breakdown"]["floor_ratio_warm"]
     summary["growth"] = growth(arguments.growth)
     summary["cores"] = os.cpu_count()
     path = ROOT / "build" / "bench.json"

@@ -43,7 +43,7 @@ def main() -> None:
     os.environ.update({"IPYTHONDIR": "/tmp/ipython"})
 
     def command(scratch: Path, modules: tuple[str, ...], listener: int) -> list[str]:
-        settings = {"uid": None, "modules": modules, "listener": listener}
+        settings = {"uid": None, "memory": 2**40, "modules": modules, "listener": listener}
         return [sys.executable, __file__, "--serve", str(scratch), json.dumps(settings)]
 
     warm.bwrap_command = command

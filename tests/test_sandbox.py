@@ -243,7 +243,7 @@ def test_cells_do_what_they_do_in_a_notebook(way, tmp_path):
         "print(x)\nx": "1",
         "import helper": "ModuleNotFoundError",  # what lies beside a notebook shadows nothing
         "import asyncio\nawait asyncio.sleep(0.01)\nprint('slept')": "slept",
-        "import subprocess\nsubprocess.run(['echo', 'from a program']).returncode": "from a program",
+        "import subprocess\nsubprocess.run(['echo', 'hi']).returncode": "hi",
         "%%bash\necho from bash": "from bash",
         "input('?')": "StdinNotImplementedError",
         "from IPython.display import clear_output\nprint('gone')\nclear_output()\nprint('kept')": (
@@ -293,6 +293,7 @@ def test_only_plain_small_files_come_along(mode, way, tmp_path):
     (tmp_path / "link.txt").symlink_to("/etc/hostname")
     (tmp_path / "folder").symlink_to("/etc")
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "hidden_cases.json").write_text('{"dict":{}}')
     (text,) = run(
         tmp_path,
         "import os\nprint(sorted(os.path.join(d, f) for d, _, fs in os.walk('.') for f in fs))",
@@ -329,6 +330,26 @@ def test_a_conversation_that_makes_no_sense_costs_one_cell(mode, tmp_path):
     texts = run(tmp_path, "x = 1", nonsense, patched, "print(x + 1)", timeout=10)
     assert texts[0] == ""
     assert texts[-1] == "2"
+
+
+MANY_THAT_TAKE_A_LITTLE = """
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        taken = bytearray(os.urandom(2**20)) * 100
+        time.sleep(60)
+        os._exit(0)
+time.sleep(20)
+print('got away with it')
+"""
+
+
+def test_processes_cannot_take_together_what_one_may_not(mode, tmp_path, monkeypatch):
+    Shared.close()
+    monkeypatch.setattr(sandbox, "MEMORY", 400 * 2**20)
+    texts = run(tmp_path, "x = 1", MANY_THAT_TAKE_A_LITTLE, "print(x)", timeout=40)
+    Shared.close()
+    assert texts == ["", "KernelDied", "1"]
 
 
 def test_widgets_are_left_out_and_their_output_is_kept(mode, way, tmp_path):

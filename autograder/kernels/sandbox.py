@@ -22,7 +22,9 @@ from attention_course.checking import HIDDEN_CASES_FILE
 from autograder.kernels.warm_kernel import HOME, PROGRAMS, SCRATCH, SOCKETS
 
 UNSANDBOXED_VARIABLE = "AUTOGRADER_UNSANDBOXED"
-WARM_PROGRAM, BATCH_PROGRAM = "warm_kernel.py", "batch_kernel.py"
+WARM_PROGRAM = "warm_kernel.py"
+PROGRAM_FILES = (WARM_PROGRAM, "batch_kernel.py", "memory_watch.py")
+MEMORY = 8 * 2**30  # bytes for a kernel and all that it started together
 # As root, kernels run as user ids from here on, nobody's; those of one warm process differ.
 FIRST_UID, UIDS_FOR_EACH = 200_000, 64
 LARGEST_FOLDER = 100 * 2**20  # bytes of files beside a notebook that are copied in
@@ -166,7 +168,7 @@ def bwrap_command(scratch: Path, modules: tuple[str, ...], listener: int) -> lis
     for place in (HOME, SOCKETS, SCRATCH):
         command += [*_open_parents(Path(place, "x"))]
     command += ["--bind", str(scratch), SCRATCH]
-    for program in (WARM_PROGRAM, BATCH_PROGRAM):
+    for program in PROGRAM_FILES:
         place = f"{PROGRAMS}/{program}"
         command += ["--ro-bind", str(Path(__file__).with_name(program)), place]
     package = Path(attention_course.__file__).resolve().parent
@@ -174,6 +176,7 @@ def bwrap_command(scratch: Path, modules: tuple[str, ...], listener: int) -> lis
         command += ["--setenv", name, value]
     settings = {
         "limits": LIMITS,
+        "memory": MEMORY,
         "uid": possibility().uid,
         "visible": [str(folder) for folder in visible],
         "modules": list(modules),

@@ -28,6 +28,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -59,6 +60,7 @@ WARM_MODULES = (
 
 TMPFS_SIZE, HOME_SIZE = "64m", "256m"
 # Places inside the sandbox; `autograder.kernels.sandbox` makes them.
+LOOK_SECONDS = 0.5  # between two looks at how much memory kernels use
 BATCH_CELLS, BATCH_SOCKET = "cells.json", "batch"
 SCRATCH, HOME, SOCKETS, PROGRAMS = "/scratch", "/home/student", "/sockets", "/programs"
 
@@ -268,12 +270,14 @@ class Server:
         self._listener, self._settings = listener, settings
         self._graders: dict[int, Grader] = {}  # by descriptor
         self._kernels: dict[int, Kernel] = {}  # by a descriptor that tells their end
+        self._used, self._look_next = sys.modules["memory_watch"].used, 0.0
 
     def serve(self) -> None:
         """Serve until standard input is closed."""
         while True:
             known = [0, self._listener.fileno(), *self._graders, *self._kernels]
-            ready, _, _ = select.select(known, [], [])
+            ready, _, _ = select.select(known, [], [], LOOK_SECONDS if self._kernels else None)
+            self._look_at_memory()
             if 0 in ready and not os.read(0, 1):
                 return
             for descriptor in ready:
@@ -285,6 +289,16 @@ class Server:
                     connection, _ = self._listener.accept()
                     self._graders[connection.fileno()] = grader = Grader(connection)
                     grader.say(ready=True)
+
+    def _look_at_memory(self) -> None:
+        """End kernels that use too much memory together with all that they started."""
+        if not self._kernels or time.monotonic() < self._look_next:
+            return
+        self._look_next = time.monotonic() + LOOK_SECONDS
+        used = self._used(kernel.watcher for kernel in self._kernels.values())
+        for kernel in self._kernels.values():
+            if used[kernel.watcher] > self._settings["memory"]:
+                kernel.kill()
 
     def _ended(self, descriptor: int) -> None:
         kernel = self._kernels.pop(descriptor)
@@ -324,7 +338,7 @@ def import_what_notebooks_need(modules: list[str]) -> None:
 
     What cannot be imported in here is left to the notebooks' own attempts.
     """
-    for name in (*WARM_MODULES, "batch_kernel"):
+    for name in (*WARM_MODULES, "batch_kernel", "memory_watch"):
         importlib.import_module(name)
     for name in modules:
         with contextlib.suppress(Exception):

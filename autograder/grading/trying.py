@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import secrets
 import tempfile
 from dataclasses import asdict
@@ -21,6 +22,16 @@ from autograder.grading.verdicts import no_result, recorded_outcomes, task
 from autograder.masters import CHECK_PREFIX, KERNELSPEC
 
 
+def answer_name(exercise_id: str, source: str) -> str:
+    """Give the name that a check would read: `encoder_block`, or the class `EncoderBlock`."""
+    class_name = exercise_id.title().replace("_", "")
+    try:
+        defined = {getattr(node, "name", "") for node in ast.parse(source).body}
+    except SyntaxError:
+        defined = set()
+    return class_name if class_name in defined and exercise_id not in defined else exercise_id
+
+
 def _notebook(exercise: Exercise, source: str) -> Any:
     def cell(text: str, grade_id: str) -> Any:
         return new_code_cell(text, metadata={"nbgrader": {"grade_id": grade_id}})
@@ -29,13 +40,16 @@ def _notebook(exercise: Exercise, source: str) -> Any:
     notebook.cells = [
         new_code_cell("import numpy as np\nfrom attention_course import check"),
         cell(source, exercise.id),
-        cell(f'check("{exercise.id}", {exercise.id})', CHECK_PREFIX + exercise.id),
+        cell(
+            f'check("{exercise.id}", {answer_name(exercise.id, source)})',
+            CHECK_PREFIX + exercise.id,
+        ),
     ]
     return nbformat.from_dict(notebook)
 
 
 def try_candidate(exercise: Exercise, source: str, seed: int | None = None) -> dict[str, Verdict]:
-    """Run `source`, which must define the exercise's function, in a sandboxed kernel.
+    """Run `source`, which must define the exercise's function or class, in a sandboxed kernel.
 
     Returns the verdicts on the public cases and on hidden cases of `seed` (default: a fresh one).
     """

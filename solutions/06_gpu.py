@@ -743,10 +743,10 @@ for ax, what in zip(axes, ["ms", "MB at the peak, without inputs"], strict=True)
     ax.legend(fontsize=8)
 plt.show()
 
-steep = {}
+steep, quadratic = {}, {}
 for name in ways:
-    slopes = [slope(tokens, row) for row in seconds[name]]
-    steep[name] = slope(tokens, memory[name])
+    slopes = [slope(tokens[1:], row[1:]) for row in seconds[name]]
+    steep[name], quadratic[name] = slope(tokens, memory[name]), np.median(slopes)
     print(
         f"{name:<11} time ~ n^{np.median(slopes):.2f} ({min(slopes):.2f} to {max(slopes):.2f}), "
         f"memory ~ n^{steep[name]:.2f}; n = {tokens[-1]}: "
@@ -754,6 +754,9 @@ for name in ways:
     )
 holds = steep["naive"] > 1.8 and max(steep["row blocks"], steep["library"]) < 1.2
 print(f"Memory n² against n: {'supported' if holds else 'NOT supported'} by this run.")
+for name, found in quadratic.items():
+    verdict = "supported" if abs(found - 2) < 0.35 else "NOT supported"
+    print(f"Time ~ n², {name}: {verdict} by this run.")
 ratios = seconds["naive"][:, -1] / seconds["library"][:, -1]
 print(
     f"At n = {tokens[-1]} the library is {np.median(ratios):.1f} times as fast as naive attention "

@@ -114,7 +114,7 @@ def test_no_check_imports_pytorchs_compiler():
 
 
 def test_a_batch_is_moved_twice_and_looked_through():
-    names = ("places", "rest", "alone", "numbers")
+    names = ("arrived", "sizes", "rest", "alone", "numbers")
     batch = {"a": X, "b": [np.array([1, 2]), "word"]}
 
     def half(batch, device):
@@ -122,7 +122,8 @@ def test_a_batch_is_moved_twice_and_looked_through():
         return {"a": batch["a"].to(device), "b": batch["b"]}
 
     outcome = run("moved_batch", half, {"batch": batch}, *names)
-    np.testing.assert_array_equal(outcome.outputs["places"], [[1, 24, 8], [0, 2, 8]])
+    np.testing.assert_array_equal(outcome.outputs["arrived"], [1, 0])
+    np.testing.assert_array_equal(outcome.outputs["sizes"], [[24, 8], [2, 8]])
     assert not outcome.outputs["rest"] and not outcome.outputs["alone"]
     assert outcome.outputs["numbers"].sum() == X.sum() + 3
 
@@ -156,7 +157,7 @@ def test_a_step_counts_and_old_gradients_lie_there():
 
     found = run("accumulated_step", lazy, given, *names).outputs
     np.testing.assert_allclose(found["weight"], given["weights"]["weight"] - 1.0)
-    assert [int(found[name]) for name in names[3:]] == [2, 0, 4]
+    assert [int(found[name]) for name in names[3:]] == [2, 0, 12]
 
 
 @pytest.mark.parametrize("result", [None, 1.5, torch.ones(2)])

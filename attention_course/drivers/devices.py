@@ -49,8 +49,9 @@ def _same_but_for_tensors(a: Any, b: Any) -> bool:
 def call_moving(candidate: Any, terms: Terms, batch: Any) -> Any:
     """Move a nested batch to the device "meta", and to the CPU, where numbers can be seen.
 
-    Gives: for each tensor whether it arrived, its number of elements and bytes for each; whether
-    all the rest is kept; whether the batch that came in is as it was; all numbers in one row.
+    Gives: for each tensor whether it arrived; for each tensor its number of elements and the bytes
+    of one; whether all the rest is kept; whether the batch that came in is as it was; all numbers
+    in one row.
     """
     import torch
 
@@ -60,9 +61,8 @@ def call_moving(candidate: Any, terms: Terms, batch: Any) -> Any:
         given = as_tensors(batch)
         before = list(_tensors(given))
         moved = candidate(batch=given, device=torch.device(ELSEWHERE))
-        places = [
-            [t.device.type == ELSEWHERE, t.numel(), t.element_size()] for t in _tensors(moved)
-        ]
+        arrived = [int(tensor.device.type == ELSEWHERE) for tensor in _tensors(moved)]
+        sizes = [[tensor.numel(), tensor.element_size()] for tensor in _tensors(moved)]
         after = list(_tensors(given))
         left_alone = _same_but_for_tensors(given, as_tensors(batch)) and all(
             a is b for a, b in zip(before, after, strict=True)
@@ -72,7 +72,8 @@ def call_moving(candidate: Any, terms: Terms, batch: Any) -> Any:
         if any(t.is_meta for t in numbers):
             raise Unusable('asked to move to the device "cpu", it moved a tensor elsewhere.')
         return (
-            torch.tensor(places, dtype=torch.int64).reshape(-1, 3),
+            torch.tensor(arrived, dtype=torch.int64),
+            torch.tensor(sizes, dtype=torch.int64).reshape(-1, 2),
             _same_but_for_tensors(moved, as_tensors(batch)),
             left_alone,
             torch.cat(numbers) if numbers else torch.zeros(0),

@@ -81,8 +81,8 @@ def call_accumulated_step(
 
     `stale` are gradients that lie there from before. Gives what it returns, the model's weight and
     bias afterwards, the number of steps, the number of backward passes (at most as many as there
-    are micro-batches with a target), and the most rows that the model got at once (at least those
-    of the largest micro-batch).
+    are micro-batches with a target), and the most positions that the model got at once (at least
+    those of the largest micro-batch).
     """
     import torch
     from torch import nn
@@ -96,10 +96,12 @@ def call_accumulated_step(
             model.get_parameter(name).grad = torch.from_numpy(gradient.copy())
         optimizer = CountedSGD(model.parameters(), learning_rate)
         backward_passes = []
-        rows = [max(len(x) for x, _ in batches)]
+        positions = [max(targets.size for _, targets in batches)]
         model.weight.register_hook(lambda _: backward_passes.append(1))
-        model.register_forward_pre_hook(lambda _, inputs: rows.append(len(inputs[0])))
+        model.register_forward_pre_hook(
+            lambda _, given: positions.append(given[0].numel() // d_model)
+        )
         loss = candidate(model=model, optimizer=optimizer, batches=as_tensors(list(batches)))
         needed = sum(bool((targets >= 0).any()) for _, targets in batches)
         passes = min(len(backward_passes), needed)
-        return loss, model.weight, model.bias, optimizer.steps, passes, max(rows)
+        return loss, model.weight, model.bias, optimizer.steps, passes, max(positions)

@@ -59,6 +59,11 @@ def one_level_only(batch, device):
     return type(batch)(move(value) for value in batch)
 
 
+def flat_dict_only(batch, device):
+    """Takes for granted that a batch is a dict of tensors."""
+    return {name: part.to(device) for name, part in batch.items()}
+
+
 def dicts_only(batch, device):
     """Walks through dicts and forgets lists and tuples."""
     if isinstance(batch, torch.Tensor):
@@ -171,7 +176,8 @@ MOVE_BATCH = Exercise(
     cases=move_batch_cases,
     reference=move_batch_reference,
     outputs=(
-        "(arrived, elements, bytes each) of every tensor",
+        "tensors that arrived (1) or not (0)",
+        "elements and bytes of one, tensor by tensor",
         "the rest is kept",
         "the batch that came in is left alone",
         "numbers",
@@ -187,6 +193,11 @@ MOVE_BATCH = Exercise(
             one_level_only,
             "Containers within containers are not looked into.",
             "Which function could move a batch that lies inside a batch?",
+        ),
+        Misconception(
+            flat_dict_only,
+            "This works for a dict of tensors only.",
+            "Which other things may a batch be, and which other things may lie in it?",
         ),
         Misconception(
             dicts_only,

@@ -399,7 +399,8 @@ def step_by_sums(model, optimizer, batches):
     optimizer.zero_grad()
     tokens, loss = sum((t != IGNORED).sum() for _, t in batches), 0
     for x, targets in batches:
-        part = F.cross_entropy(model(x).mT, targets, reduction="sum") / tokens
+        logits = model(x.flatten(0, 1))
+        part = F.cross_entropy(logits, targets.flatten(), reduction="sum") / tokens
         part.backward()
         loss = loss + part.detach()
     optimizer.step()
@@ -467,7 +468,7 @@ ACCUMULATED_STEP = Exercise(
         "bias afterwards",
         "number of steps",
         "number of backward passes",
-        "rows in the model at once",
+        "positions in the model at once",
     ),
     driver="accumulated_step",
     misconceptions=(

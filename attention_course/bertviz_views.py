@@ -118,6 +118,71 @@ def model_view(
     )
 
 
+def encoder_decoder_view(
+    *,
+    encoder: object,
+    decoder: object,
+    cross: object,
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    layer: int = 0,
+) -> BertvizView:
+    """bertviz's head view of a whole encoder-decoder; its menu chooses one of three attentions.
+
+    Args:
+        encoder: weights of the encoder's self-attention, in the forms that `head_view` takes:
+            (heads, source, source) for each layer.
+        decoder: the same of the decoder's self-attention, (heads, target, target) for each layer.
+        cross: the same of cross-attention, (heads, target, source) for each layer.
+        source_tokens: one string for each source token.
+        target_tokens: one string for each token that the decoder reads.
+        layer: shown first, from 0.
+
+    Returns:
+        The view. Cross-attention is shown first.
+
+    Raises:
+        TypeError: if weights or tokens are of the wrong kind.
+        ValueError: if shapes and token counts do not fit, or weights lie outside 0 to 1.
+    """
+    given = {
+        "encoder": (encoder, source_tokens, source_tokens),
+        "decoder": (decoder, target_tokens, target_tokens),
+        "cross": (cross, target_tokens, source_tokens),
+    }
+    checked = {
+        name: _checked(weights, rows, columns, name)
+        for name, (weights, rows, columns) in given.items()
+    }
+    counts = {name: len(layers) for name, (layers, _, _) in checked.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"encoder, decoder and cross must have as many layers as each other; got {counts}. "
+            f"Show them in views of their own: head_view(...)."
+        )
+    validate.index("layer", layer, counts["cross"], "layers")
+    from bertviz import head_view as original
+
+    page = original(
+        **{f"{name}_attention": _rounded(layers) for name, (layers, _, _) in checked.items()},
+        encoder_tokens=_disguise(checked["encoder"][1]),
+        decoder_tokens=_disguise(checked["decoder"][1]),
+        prettify_tokens=False,
+        html_action="return",
+        layer=layer,
+    )
+    # bertviz lists encoder, decoder, cross; what is special about this model comes first here.
+    html = _replace(page.data, '"default_filter": "0"', '"default_filter": "2"')
+    html = _replace(html, '<option value="2">', '<option value="2" selected>')
+    layers, rows, columns = checked["cross"]
+    return BertvizView(
+        _adapt(html),
+        title="Attention of encoder and decoder, by head",
+        height=22.5 * max(len(rows), len(columns)) + 95,
+        text="Cross-attention.\n" + _strongest(layers, rows, columns),
+    )
+
+
 def neuron_view(
     queries: object,
     keys: object,
@@ -220,14 +285,16 @@ def _softmax_of_products(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarr
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def _checked(weights, tokens, key_tokens) -> tuple[np.ndarray, list[str], list[str]]:
+def _checked(
+    weights, tokens, key_tokens, name: str = "weights"
+) -> tuple[np.ndarray, list[str], list[str]]:
     """Weights as (layers, heads, queries, keys), and the names of queries and keys."""
-    layers = validate.layers("weights", weights, "(heads, queries, keys)")
+    layers = validate.layers(name, weights, "(heads, queries, keys)")
     queries, keys = layers.shape[2:]
     low, high = layers.min(), layers.max()
     if low < -1e-6 or high > 1 + 1e-3:
         raise ValueError(
-            f"weights must lie from 0 to 1; got {low:.3g} to {high:.3g}. "
+            f"{name} must lie from 0 to 1; got {low:.3g} to {high:.3g}. "
             f"Pass what comes after the softmax, without dropout: model.eval()."
         )
     rows = validate.token_list("tokens", tokens, queries, "queries")
@@ -242,9 +309,7 @@ def _checked(weights, tokens, key_tokens) -> tuple[np.ndarray, list[str], list[s
 
 def _arguments(layers, rows, columns, key_tokens) -> dict:
     """What bertviz's head and model view are called with."""
-    import torch
-
-    attention = [torch.from_numpy(np.round(layer[None], 4)) for layer in layers]
+    attention = _rounded(layers)
     shared = {"html_action": "return", "prettify_tokens": False}
     if key_tokens is None:
         return shared | {"attention": attention, "tokens": _disguise(rows)}
@@ -253,6 +318,13 @@ def _arguments(layers, rows, columns, key_tokens) -> dict:
         "decoder_tokens": _disguise(rows),
         "encoder_tokens": _disguise(columns),
     }
+
+
+def _rounded(layers: np.ndarray) -> list:
+    """One tensor (1, heads, queries, keys) for each layer, with four decimals."""
+    import torch
+
+    return [torch.from_numpy(np.round(layer[None], 4)) for layer in layers]
 
 
 def _disguise(tokens: list[str]) -> list[str]:

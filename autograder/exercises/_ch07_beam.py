@@ -24,9 +24,9 @@ def _run(function, inputs):
 def beam_search_cases(rng):
     """Beams that matter: the result is neither greedy's nor that of the tempting wrong rules."""
     for group, beams, longest, power, differs, about in (
-        ("plain", 3, 7, 0.0, (one_beam,), "no length penalty"),
-        ("plain", 2, 6, 0.0, (one_beam,), "two beams"),
-        ("length", 3, 8, 1.0, (stops_at_the_first_end, penalty_forgotten), "mean log-probability"),
+        ("plain", 3, 7, 0.0, (one_beam, one_beam_more), "no length penalty"),
+        ("plain", 2, 6, 0.0, (one_beam, each_beam_for_itself), "two beams"),
+        ("length", 3, 8, 1.0, (stops_at_the_first_end, finished_stay), "mean log-probability"),
         ("length", 4, 8, 0.7, (stops_at_the_first_end, start_counted), "a weaker penalty"),
         ("limits", 3, 4, 1.0, (unfinished_forgotten,), "the limit is reached"),
         ("limits", 1, 7, 0.5, (), "one beam"),
@@ -42,9 +42,9 @@ def beam_search_cases(rng):
                 "longest": longest,
                 "power": power,
             }
-            tokens, _score = _run(beam_search_reference, inputs)
+            tokens, score = _run(beam_search_reference, inputs)
             others = [_run(wrong, inputs) for wrong in differs]
-            apart = all(other[0] != tokens for other in others)
+            apart = len({str(words) for words, _ in [(tokens, score), *others]}) == 1 + len(others)
             finished = tokens[-1] == end
             if apart and len(tokens) > 1 and finished != (about == "the limit is reached"):
                 break
@@ -70,6 +70,7 @@ def _search(
     final=lambda total, length, power: total / length**power,
     keep_unfinished=True,
     stop_at_first=False,
+    stay=False,
 ):
     """Beam search on Python lists, with the parts that wrong versions exchange."""
     memory = model.encode(source)
@@ -84,7 +85,7 @@ def _search(
         candidates.sort(key=lambda pair: rank(pair[0], len(pair[1]) - 1), reverse=True)
         best = candidates[:beams]
         finished += [pair for pair in best if pair[1][-1] == end]
-        live = [pair for pair in best if pair[1][-1] != end]
+        live = [pair for pair in best if stay or pair[1][-1] != end]
         if not live or (stop_at_first and finished):
             break
     if keep_unfinished or not finished:
@@ -102,6 +103,16 @@ def beam_search_reference(model, source, start, end, beams, longest, power):
 def one_beam(model, source, start, end, beams, longest, power):
     """Greedy, whatever the number of beams."""
     return _search(model, source, start, end, 1, longest, power)
+
+
+def one_beam_more(model, source, start, end, beams, longest, power):
+    """Keeps one beam more than asked for. (Only for the choice of cases.)"""
+    return _search(model, source, start, end, beams + 1, longest, power)
+
+
+def finished_stay(model, source, start, end, beams, longest, power):
+    """Sets finished sentences aside and extends them as well. (Only for the choice of cases.)"""
+    return _search(model, source, start, end, beams, longest, power, stay=True)
 
 
 def stops_at_the_first_end(model, source, start, end, beams, longest, power):
@@ -374,4 +385,8 @@ BEAM_SEARCH = Exercise(
         ),
     ),
     accepted=(with_tensors, with_a_best_so_far, with_products),
+    equivalent_mutants={
+        "`model.decode(prefixes, memory)[:, -1].log_softmax(dim=-1)` → "
+        "`model.decode(prefixes, memory)[:, -1].log_softmax(dim=1)`": "two axes are left",
+    },
 )

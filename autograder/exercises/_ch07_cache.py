@@ -288,4 +288,8 @@ CACHED_STEP = Exercise(
         ),
     ),
     accepted=(lists_in_the_cache, by_hand, in_a_growing_buffer),
+    equivalent_mutants={
+        "`past_keys, past_values = cache['past']` → "
+        "`past_values, past_keys = cache['past']`": "exchanged in every step alike",
+    },
 )

@@ -309,4 +309,8 @@ GREEDY_DECODE = Exercise(
         ),
     ),
     accepted=(into_a_full_tensor, with_lists, only_open_rows_decoded),
+    equivalent_mutants={
+        "`model.decode(words, memory)[:, -1].argmax(dim=-1)` → "
+        "`model.decode(words, memory)[:, -1].argmax(dim=1)`": "two axes are left",
+    },
 )

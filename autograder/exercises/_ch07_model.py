@@ -80,8 +80,8 @@ def encoder_decoder_cases(rng):
     """One and two layers; padded sources; one word."""
     for group, batch, source, target, heads, layers, about in (
         ("values", 2, 6, 4, 2, 1, "one layer, no padding"),
-        ("values", 3, 4, 5, 3, 2, "two layers, no padding"),
-        ("padding", 3, 6, 4, 2, 2, "two layers, padded sources"),
+        ("values", 2, 4, 5, 3, 2, "two layers, no padding"),
+        ("padding", 3, 5, 4, 2, 2, "two layers, padded sources"),
         ("edges", 2, 3, 1, 3, 1, "the start token only"),
     ):
         build = {
@@ -347,11 +347,10 @@ ENCODER_DECODER = Exercise(
     outputs=(
         "logits",
         "number of parameters",
-        "gradient of source_embedding.weight",
         "gradient of target_embedding.weight",
     ),
     driver="module",
-    seconds=5.0,
+    seconds=30.0,  # with a padding mask, PyTorch first imports SymPy
     groups={
         "values": Group(2, "without padding"),
         "padding": Group(1, "padded sources"),

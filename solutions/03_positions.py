@@ -71,7 +71,8 @@ from attention_course import check, example
 # over all places, two scores. It is trained four times over: with no positions, with waves added
 # (section 2), with a learned table added (section 4), and with no positions but a *causal mask*.
 #
-# Predict the four accuracies. Careful with the last.
+# Predict the four accuracies. Careful with the last. (The cell trains twenty small networks; give it
+# a moment.)
 
 # %% tags=["experiment"]
 import matplotlib.pyplot as plt
@@ -282,8 +283,8 @@ wave_table()
 # ### Exercise 2: add positions to a padded batch
 # *8 minutes, easy, 3 points*
 #
-# 1. `vectors` is batch first. Text b has `lengths[b]` real tokens, at the places 0 … lengths[b] −
-#    1. What comes after is padding, with whatever numbers (all finite) in it.
+# 1. `vectors` is batch first. Text b has `lengths[b]` real tokens, at the places 0, 1, … before
+#    `lengths[b]`. What comes after is padding, with whatever numbers (all finite) in it.
 # 2. A real token becomes $\sqrt{\text{d\_model}}$ · *its vector* + *row of its place*; place l has
 #    row l of the table. Only the token's vector is multiplied.
 # 3. Padded places become zeros.
@@ -935,18 +936,22 @@ for way, results in beyond.items():
     )
 trained = min(results[:, : SHORT - BACK].mean() for results in beyond.values()) > 0.95
 chance = after["learned table"].mean() < 0.25
-relative = min(after[way][:, :16].min() for way in ways[2:]) > 0.8
+relative = min(after[way][:, :16].mean(axis=1).min() for way in ways[2:]) > 0.9
 print(f"All four solve the task on seen places: {'yes' if trained else 'NO'}.")
 print(f"A learned table fails past its trained rows: {'supported' if chance else 'NOT supported'}.")
-print(f"Distance carries over to twice the length: {'supported' if relative else 'NOT supported'}.")
+print(
+    "Rotary and bias carry over to twice the length (above 0.9 with every seed): "
+    f"{'supported' if relative else 'NOT supported'}."
+)
 
 # %% [markdown]
 # - **Learned table**: falls to chance at once. Its rows from 16 on never got a gradient.
 # - **Waves**: each new place is a new *combination* of values that were all seen. Nothing forces
 #   the layer to have learned the rotation of section 3; it may as well have learned 16 vectors by
 #   heart, and past them it gets much wrong.
-# - **Rotary and bias** depend on distance, and the distance 2 was trained. They slip slowly, as
-#   more and more far keys, at distances never met in training, take a little weight each.
+# - **Rotary and bias** know distance, and the distance 2 was trained. They hold on for a while,
+#   then slip: in long texts more and more keys stand at distances never met in training, and nothing has
+#   taught their scores to stay low. Look at the spread: it differs a lot from seed to seed.
 #
 # Do not conclude that rotary models read texts of any length. Here the answer stood *near*. O.
 # Press, N. Smith and M. Lewis (2022), *Train Short, Test Long*, found that language models with

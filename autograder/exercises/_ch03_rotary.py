@@ -8,6 +8,7 @@ from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch03_parts import (
     angles_of,
+    frequencies,
     interleaved,
     rotated,
     turned,
@@ -140,6 +141,11 @@ def turned_parts_not_interleaved(x, positions, base):
     return np.concatenate([whole[..., 0::2], whole[..., 1::2]], axis=-1)
 
 
+def outer_of_positions(x, positions, base):
+    """Flattens the positions: right only if they have one axis."""
+    return turned(x, np.outer(positions, frequencies(x.shape[-1], base)))
+
+
 def rotate_by_complex(x, positions, base):
     """Right: reads pairs as complex numbers and multiplies."""
     pairs = np.ascontiguousarray(x, dtype=float).view(complex)
@@ -253,6 +259,11 @@ ROTATE_PAIRS = Exercise(
             turned_parts_not_interleaved,
             "All first components come first, then all second ones; pairs should stay together.",
             "Where in the result does the pair (2, 3) belong?",
+        ),
+        Misconception(
+            outer_of_positions,
+            "Positions of their own for each text are flattened into one axis.",
+            "`np.outer` flattens what it gets. Give `positions` one more axis at the end instead.",
         ),
     ),
     accepted=(rotate_by_complex, rotate_by_swapping, rotate_by_matrices),

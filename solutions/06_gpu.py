@@ -767,8 +767,10 @@ print(
 # On the CPU the memory is counted from the results of all operations; what the library's function
 # needs inside is not seen (it is a few blocks). All three multiply equally often. If naive
 # attention is slower, it is because scores and weights travel to memory and back; a block stays
-# close to the processor. That is the point of FlashAttention, too: *fewer bytes moved*, not fewer
-# operations. On a GPU the same reasoning holds, with other numbers, which we have not measured.
+# close to the processor. A slope above 2 has the same reason: from some n on the scores no longer
+# fit into the processor's cache. A slope below 2 comes from fixed costs at small n, and a busy
+# machine bends any of them. That is the point of FlashAttention, too: *fewer bytes moved*, not
+# fewer operations. On a GPU the same reasoning holds, with other numbers, not measured here.
 
 # %% [markdown]
 # ### Measured: three kinds of layer

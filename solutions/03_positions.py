@@ -71,8 +71,8 @@ from attention_course import check, example
 # over all places, two scores. It is trained four times over: with no positions, with waves added
 # (section 2), with a learned table added (section 4), and with no positions but a *causal mask*.
 #
-# Predict the four accuracies. Careful with the last. (The cell trains twenty small networks; give it
-# a moment.)
+# Predict the four accuracies. Careful with the last. (The cell trains twenty small networks; give
+# it a moment.)
 
 # %% tags=["experiment"]
 import matplotlib.pyplot as plt
@@ -950,8 +950,9 @@ print(
 #   the layer to have learned the rotation of section 3; it may as well have learned 16 vectors by
 #   heart, and past them it gets much wrong.
 # - **Rotary and bias** know distance, and the distance 2 was trained. They hold on for a while,
-#   then slip: in long texts more and more keys stand at distances never met in training, and nothing has
-#   taught their scores to stay low. Look at the spread: it differs a lot from seed to seed.
+#   then slip: in long texts more and more keys stand at distances never met in training, and
+#   nothing has taught their scores to stay low. Look at the spread: it differs a lot from seed to
+#   seed.
 #
 # Do not conclude that rotary models read texts of any length. Here the answer stood *near*. O.
 # Press, N. Smith and M. Lewis (2022), *Train Short, Test Long*, found that language models with

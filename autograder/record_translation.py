@@ -47,7 +47,7 @@ def record_beams(model, sentence, source: Vocabulary, target: Vocabulary) -> lis
                     "sum": round(total, 3),
                     "score": round(total / len(words) ** POWER, 3),
                     "finished": word == END,
-                    "weights": [round(weight, 3) for weight in weights[beam].tolist()],
+                    "weights": [round(weight, 2) for weight in weights[beam].tolist()],
                 }
             )
             if word != END:

@@ -43,7 +43,7 @@ function render({ model, el }) {
       h("thead", {}, h("tr", {}, ...titles.map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, ...step.map((beam) =>
         h("tr", { class: beam.finished ? "lm-finished" : "" },
-          h("td", { class: "lm-text" }, beam.words.join(" ")),
+          h("td", { class: "lm-text" }, beam.sentence),
           h("td", { class: "lm-number" }, fixed(beam.sum, 3)),
           h("td", { class: "lm-number" }, fixed(beam.score, 3)),
           h("td", { class: "lm-text" }, beam.finished ? "finished, set aside" : "")))));
@@ -56,7 +56,7 @@ function render({ model, el }) {
     const step = number > 0 ? runs[mode][number - 1] : null;
     const now = step === null ? null : mode === "greedy" ? step : step[0];
     const weights = now?.weights ?? source.map(() => 0);
-    const words = now === null ? [] : mode === "greedy" ? greedy.slice(0, number).map((one) => one.word) : now.words;
+    const words = now === null ? [] : mode === "greedy" ? greedy.slice(0, number).map((one) => one.word) : now.sentence.split(" ");
     reading.forEach((element, j) => {
       element.style.background = shade(weights[j]);
       element.classList.toggle("lm-strong", weights[j] > 0.5);
@@ -79,11 +79,11 @@ function render({ model, el }) {
     const [[word, share], second] = step.candidates;
     const rival = second ? ` Next best: ${quoted(second[0])} (${fixed(second[1], 3)}).` : "";
     const over = number === greedy.length ? " The sentence is over." : "";
-    return `Step ${number} of ${greedy.length}: ${mostly(step.weights)} and writes ${quoted(word)} (${fixed(share, 3)}).${rival}${over}`;
+    return `Step ${number} of ${greedy.length}: the model ${mostly(step.weights)} and writes ${quoted(word)} (${fixed(share, 3)}).${rival}${over}`;
   }
   function tellBeams(step, number) {
     const best = bestFinished(number);
-    const found = best ? ` Best finished so far: ${quoted(best.words.join(" "))}, ${fixed(best.score, 3)} per word.` : "";
+    const found = best ? ` Best finished so far: ${quoted(best.sentence)}, ${fixed(best.score, 3)} per word.` : "";
     const living = step.filter((beam) => !beam.finished).length;
     const over = number === beams.length ? " The search is over." : "";
     return `Step ${number} of ${beams.length}: ${plural(living, "live sentence")}, best first; the best ${mostly(step[0].weights)}.${found}${over}`;

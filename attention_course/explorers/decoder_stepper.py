@@ -41,7 +41,7 @@ class DecoderStepper(Explorer):
             )
         finished = [beam for step in self.beams for beam in step if beam["finished"]]
         for beam in sorted(finished, key=lambda beam: -beam["score"]):
-            lines.append(f"Beam, score {beam['score']:.3f}: {' '.join(beam['words'])}")
+            lines.append(f"Beam, score {beam['score']:.3f}: {beam['sentence']}")
         return "\n".join(lines)
 
     def frame_height(self) -> int:
@@ -91,7 +91,7 @@ def decoder_stepper(
         beam_steps = [
             [
                 {
-                    "words": [str(word) for word in beam["words"]],
+                    "sentence": " ".join(beam["words"]),
                     "sum": float(beam["sum"]),
                     "score": float(beam["score"]),
                     "finished": bool(beam["finished"]),

@@ -11,7 +11,7 @@ from attention_course.translation.models import TransformerTranslator
 from attention_course.translation.reading import cross_attention
 from attention_course.translation.text import END, START, Vocabulary
 
-CANDIDATES = 5
+CANDIDATES = 4
 
 
 @torch.no_grad()
@@ -55,8 +55,8 @@ def record_greedy(
         log_probabilities, weights = read_prefixes(model, [prefix], ids)
         best, words = log_probabilities[0].exp().topk(CANDIDATES)
         names = [target.words[word] for word in words]
-        pairs = [[n, round(p, 4)] for n, p in zip(names, best.tolist(), strict=True)]
-        shares = [round(weight, 3) for weight in weights[0].tolist()]
+        pairs = [[n, round(p, 3)] for n, p in zip(names, best.tolist(), strict=True)]
+        shares = [round(weight, 2) for weight in weights[0].tolist()]
         steps.append({"word": names[0], "candidates": pairs, "weights": shares})
         prefix.append(int(words[0]))
     return {"source": list(sentence), "greedy": steps}

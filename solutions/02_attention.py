@@ -1030,7 +1030,7 @@ print(
 # - Self-attention sees a bag; positions must be put in.
 # - n² · d multiplications, no waiting.
 #
-# Next: many heads at once. The challenge below is for those who want to see the way back as well.
+# Next: how to tell attention about order. The challenge below is for those who want to see the way back as well.
 
 # %% [markdown]
 # ## Challenge: attention backwards

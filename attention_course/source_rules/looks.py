@@ -259,8 +259,13 @@ def _door_builtin(look: Look, node: ast.Name) -> Found:
         yield HIDES, node.id
     elif node.id in words.REACHING_BUILTINS:
         yield REACHES, node.id
-    elif node.id in words.AUTOMAGICS - {"time", "timeit"} and node.id not in look.notebook.binders:
+    elif _is_automagic(look, node.id):
         yield HIDES, f"%{node.id}"
+
+
+def _is_automagic(look: Look, name: str) -> bool:
+    harmful = name in words.AUTOMAGICS - {"time", "timeit"}
+    return harmful and look.unit.cell.typed and name not in look.notebook.binders
 
 
 def _door_attribute(look: Look, node: ast.Attribute) -> Found:

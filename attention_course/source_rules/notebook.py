@@ -102,7 +102,7 @@ class Notebook:
                 self.modules[cell.module].append(unit)
             if cell.own:
                 for text in _texts_run(unit):
-                    self._add(Cell(f"a text in {cell.label}", text))
+                    self._add(Cell(f"a text in {cell.label}", text, typed=False))
                 for root in {dotted.split(".")[0] for dotted in imported(unit)}:
                     self._add_files(root)
 

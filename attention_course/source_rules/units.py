@@ -35,13 +35,15 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 class Cell:
     """A piece of source. `own`: the student wrote it, and not the course.
 
-    `module` is its name if it is a file that other code imports.
+    `module` is its name if it is a file that other code imports. `typed`: it was run as a cell,
+    where IPython takes a line such as `run file.py` for a magic.
     """
 
     label: str
     source: str
     own: bool = True
     module: str = ""
+    typed: bool = True
 
 
 @dataclass

@@ -110,6 +110,9 @@ HONEST = (
     soft("an alias of a module", answer="xp = np\n" + SOFTMAX.replace("np.", "xp.")),
     soft("a plot of it", "plt.plot(softmax(np.arange(5.0)))\nplt.rcParams['font.size'] = 9\n"
          "plt.title('softmax')\nplt.show()"),
+    soft("a stopwatch for a function called run", "import timeit\n"
+         "def seconds(run):\n    return timeit.timeit('run()', globals={'run': run}, number=3)\n"
+         "seconds(lambda: np.ones(3).sum())"),
     soft("a name without meaning", "import os\nos.environ['OMP_NUM_THREADS'] = '1'\n"
          "torch.backends.cudnn.deterministic = True"),
     soft("a file of helpers", answer="from helpers import shifted\n" +

@@ -142,7 +142,7 @@ def compare(count: int, rounds: int, with_torch: bool) -> dict[str, list[dict[st
 
 
 def breakdown(count: int) -> dict[str, float]:
-    """Say where the time of a submission goes once all is warm, and where that of the start does."""
+    """Say where the time of a submission goes once all is warm."""
     with tempfile.TemporaryDirectory(prefix="bench-course-") as folder:
         make_course(Path(folder), count, with_torch=False)
         (Path(folder) / "nbgrader_config.py").write_text(OURS)

@@ -7,6 +7,7 @@ import everything anew, which takes longer than grading a small class.
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -92,6 +93,7 @@ def run_jobs(
     They come as they end. `todo` may grow meanwhile.
     """
     workers: list[Worker] = []
+    gc.freeze()  # workers need not look through, and so copy, what they inherit
 
     def begin(job: Job, tries: int) -> None:
         worker = next((worker for worker in workers if worker.job is None), None)
@@ -123,3 +125,4 @@ def run_jobs(
     finally:
         for worker in workers:
             worker.end()
+        gc.unfreeze()

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -346,6 +347,8 @@ def import_what_notebooks_need(modules: list[str]) -> None:
     sys.modules["batch_kernel"].rehearse()
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+    gc.collect()
+    gc.freeze()  # kernels need not look through, and so copy, what they inherit
 
 
 def main() -> None:

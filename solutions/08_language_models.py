@@ -216,7 +216,7 @@ check("split_windows", split_windows)
 #    `blocks` (`nn.ModuleList` of `nn.TransformerEncoderLayer`), `final_norm` (`nn.LayerNorm`). No
 #    other parameters.
 # 2. Each block: `batch_first=True`, `norm_first=True`, activation GELU, inner width 4 · d_model,
-#    dropout 0.
+#    dropout 0 (so `train()` and `eval()` give the same).
 # 3. The first block gets token embedding + position embedding (positions 0, 1, 2, …), unscaled.
 # 4. Place t may see the places 0 to t and nothing else.
 # 5. Behind the last block comes `final_norm`, then the product with the token embedding's own

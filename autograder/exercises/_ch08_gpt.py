@@ -59,8 +59,9 @@ def gpt_cases(rng):
             inputs["upstream"] = rng.normal(size=(batch, length, vocabulary))
         return Case(group, inputs, about)
 
-    yield case("values", "one block, a short text, in training mode", 3, 2, training=True)
+    yield case("values", "one block, a short text", 3, 2)
     yield case("values", "one block, rows with the same beginning", 2, 4, shared=2)
+    yield case("training", "one block, in training mode", 2, 3, training=True)
     yield case("deep", "two blocks, a text that fills the context", 1, 5, layers=2)
     yield case("deep", "two blocks, single tokens", 2, 1, layers=2)
     yield case("refused", "a text longer than the context", 2, 6)
@@ -334,7 +335,8 @@ GPT = Exercise(
     driver="module",
     seconds=5.0,
     groups={
-        "values": Group(3, "one block"),
+        "values": Group(2, "one block"),
+        "training": Group(1, "the same in training mode: no dropout"),
         "deep": Group(1, "two blocks, full context, single tokens"),
         "refused": Group(1, "texts longer than the context"),
     },

@@ -26,8 +26,8 @@ class DecoderBlockReference(nn.TransformerDecoderLayer):
 def decoder_block_cases(rng):
     """Unequal lengths; padded sources with poison; a longer and a shorter source; one place."""
     for group, batch, target, source, heads, d_head, hidden, about in (
-        ("values", 2, 4, 5, 3, 2, 7, "no padding, a longer source"),
-        ("padding", 3, 5, 4, 2, 3, 8, "padded sources, shorter than the target"),
+        ("values", 2, 3, 4, 3, 2, 7, "no padding, a longer source"),
+        ("padding", 2, 5, 4, 2, 3, 8, "padded sources, shorter than the target"),
         ("edges", 2, 1, 5, 3, 2, 7, "one place"),
     ):
         d_model = heads * d_head
@@ -108,13 +108,17 @@ class source_padding_seen(_Block):
 
 
 class source_words_hidden(_Block):
-    """Hands the mask on without turning it round; None where it would hide everything."""
+    """Hands the mask on without turning it round: NaN where everything is visible."""
 
     def look_at_source(self, x, memory, mask):
-        hidden = None if mask.all() else mask & ~mask.all(dim=1, keepdim=True)
-        return self.multihead_attn(x, memory, memory, key_padding_mask=hidden, need_weights=False)[
-            0
-        ]
+        return self.multihead_attn(x, memory, memory, key_padding_mask=mask, need_weights=False)[0]
+
+
+class causal_mask_as_visible(_Block):
+    """Hands on a triangle of what may be seen: the last place sees nothing, NaN."""
+
+    def hidden_places(self, length):
+        return torch.ones(length, length, dtype=torch.bool).tril()
 
 
 class looks_at_itself_twice(_Block):
@@ -271,6 +275,11 @@ DECODER_BLOCK = Exercise(
             past_hidden,
             "The causal mask is the wrong way round: `nn.MultiheadAttention` hides what is True.",
             "Which side of the triangle must be True for `attn_mask`?",
+        ),
+        Misconception(
+            causal_mask_as_visible,
+            "The lower triangle is hidden, the diagonal too, so the last place sees nothing: NaN.",
+            "`attn_mask` says True = hidden. On which side of the diagonal is the future?",
         ),
         Misconception(
             source_padding_seen,

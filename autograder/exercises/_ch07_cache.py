@@ -16,7 +16,7 @@ def cached_step_cases(rng):
     """Several steps and lengths of the source; padded sources; one step."""
     for group, batch, target, source, d_model, about in (
         ("values", 2, 5, 3, 6, "five steps, no padding"),
-        ("values", 3, 4, 7, 5, "four steps, no padding"),
+        ("values", 3, 4, 2, 5, "four steps, no padding"),
         ("padding", 3, 4, 5, 6, "padded sources"),
         ("edges", 2, 1, 5, 3, "one step only"),
     ):
@@ -143,10 +143,10 @@ class _Unmasked(_Step):
         return None
 
 
-@_named("source_mask_turned_round", "Takes True for hidden; sees all where that hides all.")
+@_named("source_mask_turned_round", "Takes True for hidden.")
 class _Inverted(_Step):
     def mask(self, memory_mask):
-        return (~memory_mask | memory_mask.all(dim=1, keepdim=True))[:, None]
+        return ~memory_mask[:, None]
 
 
 @_named("first_residual_missing", "Forgets to add the input to self-attention.")

@@ -16,11 +16,11 @@ LAYERS = ("to_queries", "to_keys", "to_values", "to_output")
 def cross_attention_cases(rng):
     """Source longer and shorter than the target; padding with poison; large scores; one place."""
     for group, batch, target, source, heads, d_head, about in (
-        ("values", 2, 4, 5, 2, 3, "no padding, a longer source"),
-        ("padding", 2, 3, 5, 3, 2, "padded sources"),
-        ("padding", 3, 4, 3, 2, 3, "padded sources, shorter than the target"),
+        ("values", 2, 3, 4, 2, 3, "no padding, a longer source"),
+        ("padding", 2, 3, 4, 3, 2, "padded sources"),
+        ("padding", 2, 5, 3, 2, 3, "padded sources, shorter than the target"),
         ("edges", 1, 1, 4, 2, 3, "one step of one sentence"),
-        ("edges", 2, 2, 4, 3, 2, "large scores"),
+        ("edges", 2, 1, 4, 3, 2, "large scores"),
     ):
         d_model = heads * d_head
         x = rng.normal(size=(batch, target, d_model))
@@ -153,6 +153,13 @@ class true_taken_for_hidden(_Cross):
 
     def weigh(self, scores, mask):
         return scores.masked_fill(mask, -1e9).softmax(-1)
+
+
+class visible_filled_with_infinity(_Cross):
+    """The mask the wrong way round with −∞: NaN where everything is visible."""
+
+    def weigh(self, scores, mask):
+        return scores.masked_fill(mask, -torch.inf).softmax(-1)
 
 
 class masked_after_the_softmax(_Cross):
@@ -309,6 +316,12 @@ CROSS_ATTENTION = Exercise(
             true_taken_for_hidden,
             "The mask is read the wrong way round: here True means that a word may be seen.",
             "Some of PyTorch's arguments say True for hidden. What does the contract say?",
+        ),
+        Misconception(
+            visible_filled_with_infinity,
+            "The mask is the wrong way round: visible words get the score −∞, and a row of −∞ "
+            "becomes NaN.",
+            "`masked_fill` fills where its mask is True. Which words should be filled?",
         ),
         Misconception(
             masked_after_the_softmax,

@@ -79,9 +79,8 @@ class EncoderDecoderReference(_Parts):
 def encoder_decoder_cases(rng):
     """One and two layers; padded sources; one word."""
     for group, batch, source, target, heads, layers, about in (
-        ("values", 2, 6, 4, 2, 1, "one layer, no padding"),
-        ("values", 2, 4, 5, 3, 2, "two layers, no padding"),
-        ("padding", 3, 5, 4, 2, 2, "two layers, padded sources"),
+        ("values", 2, 4, 3, 3, 2, "two layers, no padding"),
+        ("padding", 2, 5, 4, 2, 2, "two layers, padded sources"),
         ("edges", 2, 3, 1, 3, 1, "the start token only"),
     ):
         build = {
@@ -205,6 +204,13 @@ class padding_seen_by_the_encoder(_Model):
 
     def hidden(self, source):
         return None, source == PADDING
+
+
+class words_hidden(_Model):
+    """The padding mask the wrong way round: NaN where there is no padding."""
+
+    def hidden(self, source):
+        return source != PADDING, source != PADDING
 
 
 class future_seen(_Model):
@@ -398,6 +404,12 @@ ENCODER_DECODER = Exercise(
             padding_seen_by_the_encoder,
             "The encoder's self-attention sees padding.",
             "The decoder's layers hide padding of the source. And the encoder's?",
+        ),
+        Misconception(
+            words_hidden,
+            "The padding mask is the wrong way round: words are hidden, and where there is no "
+            "padding nothing is left to see (NaN).",
+            "PyTorch's layers say True = hidden. For which ids is your mask True?",
         ),
         Misconception(
             future_seen,

@@ -119,8 +119,8 @@ def batch_windows(tokens, starts, length):
 check("batch_windows", batch_windows)
 
 # %% [markdown]
-# Any public case can be taken in hand: `example` gives its inputs. Case 3 has the last window that
-# fits.
+# (The prediction above: 64, one at each place.) Any public case can be taken in hand: `example`
+# gives its inputs. Case 3 has the last window that fits.
 
 # %%
 for name, value in example("batch_windows", 3).items():
@@ -291,6 +291,9 @@ check("gpt", GPT)
 # </details>
 
 # %% [markdown]
+# (The tie saves 50,000 · 768 = 38 million weights, in the smallest GPT-2 almost a quarter of what
+# it would have without.)
+#
 # ### Exercise 4: the loss
 # *12 minutes, medium, 4 points*
 #
@@ -1285,6 +1288,9 @@ check("span_corruption", span_corruption)
 # </details>
 
 # %% [markdown]
+# Cheaper, since the decoder writes what is missing and a few sentinels only: T5 cuts out 15 % of
+# the text in spans of 3 tokens on average, so a target is about a fifth as long as its text.
+#
 # ## 7 BART: repair the text
 #
 # BART (Lewis et al. 2020, Section 2.2) also pairs an encoder that reads in both directions with a
@@ -1490,6 +1496,10 @@ check("bart_decoder_input", bart_decoder_input)
 # </details>
 
 # %% [markdown]
+# What each corruption hides: a mask says where a token is missing; deletion does not; infilling
+# says where but not how many. Permutation and rotation hide no token at all, only the order:
+# whoever undoes a permutation has to know which sentence follows which.
+#
 # ### Which corruption helps?
 #
 # Lewis et al. (2020, Section 4 and Table 1) find text infilling, alone or with sentence

@@ -52,9 +52,7 @@ def test_padding_of_the_source_does_not_matter(exercise):
         mask = given["memory_mask"]
         hidden += int((~mask).sum())
         other = {**given, "memory": torch.where(mask[..., None], given["memory"], -7.0)}
-        first, second = module(**given), module(**other)
-        for a, b in zip(np.atleast_1d(first), np.atleast_1d(second), strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(module(**other), module(**given), rtol=1e-10, atol=1e-10)
     assert hidden
 
 
@@ -121,7 +119,7 @@ def model_of(case):
 
 
 def test_greedy_rows_end_at_different_steps_and_batches_equal_single_sentences():
-    for seed in range(3):
+    for seed in range(2):
         for case in GREEDY_DECODE.make_cases(seed):
             model, given = model_of(case)
             tokens = GREEDY_DECODE.reference(model=model, **given)
@@ -135,7 +133,7 @@ def test_greedy_rows_end_at_different_steps_and_batches_equal_single_sentences()
 
 
 def test_one_beam_is_greedy_and_scores_are_those_of_the_tokens():
-    for seed in range(3):
+    for seed in range(2):
         for case in BEAM_SEARCH.make_cases(seed):
             model, given = model_of(case)
             tokens, score = BEAM_SEARCH.reference(model=model, **given)
@@ -147,7 +145,7 @@ def test_one_beam_is_greedy_and_scores_are_those_of_the_tokens():
             if given["beams"] == 1:
                 greedy = GREEDY_DECODE.reference(
                     model=model,
-                    padding=0,
+                    padding=-1,  # 0 is a word here
                     **{name: given[name] for name in ("source", "start", "end", "longest")},
                 )
                 assert greedy[0].tolist() == tokens.tolist()
@@ -171,4 +169,4 @@ def test_public_cases_stay_small():
     for exercise in EXERCISES:
         for case in exercise.make_cases(0):
             sizes = [v.size for v in case.inputs.values() if isinstance(v, np.ndarray)]
-            assert max(sizes, default=0) <= 200, exercise.id
+            assert max(sizes, default=0) <= 600, exercise.id

@@ -23,8 +23,9 @@
 # | 5 Three masks | 35 | 5 |
 # | 6 T5: spans and sentinels | 20 | 3 |
 # | 7 BART: repair the text | 50 | 10 |
+# | 8 A model of the real world | 10 | |
 # | Recap | 5 | |
-# | **in all** | **345** | **63** |
+# | **in all** | **355** | **63** |
 # | Challenge: buckets for distances | 25 more | 3 more |
 #
 # Nobody does this in one go: good places to stop are after sections 2, 3, 4 and 5. Sections 3 to 7
@@ -1549,6 +1550,42 @@ print(f"Highest mean: {best}" + (", in every run." if clear else ", but not apar
 # summaries, dialogue and question answering at a scale that we cannot reach; there, finding out
 # *how much* is missing seems to be what pays.
 
+# %% [markdown]
+# ## 8 A model of the real world
+#
+# The decoder that you trained in section 2 is 1,300 times smaller than SmolLM2 (L. Allal et al.
+# 2025), and otherwise *the same network*: the cell below loads SmolLM2's weights into the very
+# class. The weights are optional (0.2 GB of disk, 1.1 GB of memory); without them the cell says how
+# to get them.
+#
+# Predict: which has the lower loss per token, a true sentence or the same words shuffled? And what
+# does a model of 135 million weights answer when asked for the capital of France?
+
+# %% tags=["experiment"]
+from attention_course.language import smollm
+from attention_course.pretrained import ModelMissing
+
+try:
+    real_model, real_tokenizer = smollm.smollm_model(), smollm.smollm_tokenizer()
+except ModelMissing as missing:
+    print(missing)
+else:
+    sentences = {
+        "true": "The capital of France is Paris, and the capital of Italy is Rome.",
+        "shuffled": "Rome the capital Italy of is Paris and France the is capital of,.",
+    }
+    losses = {}
+    for name, sentence in sentences.items():
+        ids = torch.tensor([real_tokenizer.encode(sentence).ids])
+        with torch.no_grad():
+            losses[name] = float(character_model.loss_of(real_model, ids))
+        print(f"{name:<9} {losses[name]:.2f} nats per token: {sentence}")
+    order = losses["true"] < losses["shuffled"]
+    verdict = "supported" if order else "NOT supported"
+    print(f"'Word order matters to it': {verdict} by this run.")
+    asked = torch.tensor(real_tokenizer.encode("The capital of France is").ids)
+    answer = character_model.write(real_model, asked, 8, seed=0, change=best_only)
+    print(real_tokenizer.decode(answer.tolist()))
 
 # %% [markdown]
 # ## Common mistakes

@@ -85,7 +85,8 @@ def run_grade(arguments: argparse.Namespace) -> int:
     if not arguments.scheduler:
         from autograder.kernels.warm import warm_up
 
-        warm_up(Path(arguments.course_dir) / "solutions" / arguments.assignment)
+        course, name = Path(arguments.course_dir), arguments.assignment
+        warm_up(course / "solutions" / name, (course / "submitted").glob(f"*/{name}"))
     from autograder.classrun.command import Options, main
 
     return main(

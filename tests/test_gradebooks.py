@@ -1,6 +1,8 @@
 """nbgrader's preprocessors with one look into the gradebook; what the warm process imports."""
 
 import copy
+import json
+import os
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
@@ -8,7 +10,8 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.nbgraderformat import ValidationError
 
 from autograder.grading.gradebooks import CheckCellMetadata, KnownCells, Rows, opened_rows
-from autograder.kernels.warm import imported_modules
+from autograder.kernels import warm
+from autograder.kernels.warm import imported_modules, warm_up
 
 CHECK = {"grade_id": "check-a", "grade": True, "solution": False, "locked": True, "points": 2}
 ANSWER = {"grade_id": "a", "grade": False, "solution": True, "locked": False}
@@ -88,3 +91,29 @@ def test_the_warm_process_imports_what_notebooks_import():
         "# import commented",
     ]
     assert imported_modules(sources) == ("attention_course", "numpy", "os.path", "torch.nn")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("plain.ipynb", "import numpy", ("numpy",)),
+        ("asks.ipynb", "x = 1\\nfrom torch import nn", ("numpy", "torch")),
+        ("words.ipynb", "torch is imported later", ("numpy",)),
+    ],
+)
+def test_a_submission_alone_can_ask_for_what_takes_long(
+    tmp_path, monkeypatch, name, text, expected
+):
+    started = []
+    monkeypatch.setattr(warm, "use_sandbox", lambda: True)
+    monkeypatch.setattr(warm.Shared, "start", started.append)
+    source, folder = tmp_path / "source", tmp_path / "ada"
+    source.mkdir()
+    folder.mkdir()
+    cells = [{"cell_type": "code", "source": ["import numpy"]}, {"cell_type": "raw", "source": ""}]
+    (source / "one.ipynb").write_text(json.dumps({"cells": cells}))
+    (folder / name).write_text(text)
+    os.mkfifo(folder / "pipe.ipynb")  # would hang whoever opens it
+    (folder / "broken.ipynb").symlink_to("/nowhere")
+    warm_up(source, [folder])
+    assert started == [expected]

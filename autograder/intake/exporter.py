@@ -40,16 +40,17 @@ class IntakeExporter(NotebookExporter):
         root, assignment = Path(original.root), original.assignment_id
         scratch = Path(tempfile.mkdtemp(prefix=".staged-", dir=root))
         weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
-        warm_up(Path(original.format_path(original.source_directory, ".", assignment)))
+        folders = submission_folders(
+            root / original.submitted_directory, assignment, original.student_id
+        )
+        source = Path(original.format_path(original.source_directory, ".", assignment))
+        warm_up(source, folders.values())
         sources = read_sources(original, assignment)
         register(original, assignment, converter.config)
         directory = copy_of(original)
         directory.submitted_directory = scratch.name
         converter.coursedir = directory
         converter.assignments = {}
-        folders = submission_folders(
-            root / original.submitted_directory, assignment, original.student_id
-        )
         for student, folder in folders.items():
             target = Path(directory.format_path(scratch.name, student, assignment))
             stage(folder, target, sources)

@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -33,6 +34,8 @@ from autograder.kernels.sandbox import (
 
 WARM_UP_SECONDS = 120
 SOCKET = "warm"
+SLOW_MODULE = re.compile(rb"\b(?:import|from)\s+torch\b")  # what nobody should wait for alone
+LARGEST_LOOKED_AT = 2 * 2**20  # bytes of a submission
 USUAL_MODULES = ("torch", "attention_course.plots")  # where it is not known what will be graded
 
 
@@ -195,7 +198,9 @@ class Shared:
 
     @classmethod
     def start(cls, modules: tuple[str, ...]) -> None:
-        """Start the warm process, unless there is one, and don't wait for it."""
+        """Start the warm process, unless there is one with these modules; don't wait for it."""
+        if cls.process is not None and cls.process.own and not set(modules) <= set(cls.modules):
+            cls.close()
         if cls.process is None:
             cls.modules = modules
             cls.process = WarmProcess(modules)
@@ -228,15 +233,27 @@ class Shared:
         cls.process = cls.connection = None
 
 
-def warm_up(source: Path) -> None:
+def _asks_for_slow_module(notebook: Path) -> bool:
+    """Tell whether a submitted notebook speaks of importing what takes long to import."""
+    with contextlib.suppress(OSError):
+        if notebook.is_file() and not notebook.is_symlink():
+            with notebook.open("rb") as file:
+                return bool(SLOW_MODULE.search(file.read(LARGEST_LOOKED_AT)))
+    return False
+
+
+def warm_up(source: Path, submissions: Iterable[Path]) -> None:
     """Start the warm process early for an assignment's source folder, where that is possible.
 
-    It imports while this process does: the first kernel then waits for nothing.
+    It imports while this process does: the first kernel then waits for nothing. PyTorch is imported
+    too if a submission alone asks for it, as it would otherwise use up that submission's time.
     """
     code = [text for path in source.glob("*.ipynb") for text in _code(path)]
     with contextlib.suppress(SandboxUnavailable):  # whoever needs it will say so
         if code and use_sandbox():
-            Shared.start(imported_modules(code))
+            files = (file for folder in submissions for file in folder.glob("*.ipynb"))
+            slow = ("torch",) if any(map(_asks_for_slow_module, files)) else ()
+            Shared.start((*imported_modules(code), *slow))
 
 
 def make_folder(connection: Connection, submission: Path) -> tuple[str, Path]:

@@ -198,5 +198,5 @@ SYSTEM_ATTACKS = (
            "loop = __import__('IPython').get_ipython().kernel.io_loop\n"
            "def freeze(): time.sleep(10**6)\n"
            "threading.Timer(0.1, lambda: loop.add_callback(freeze)).start(); time.sleep(0.3)",
-           status="timed out"),
+           status=None),  # timed out where cells run one by one; in one go there is no such loop
 )  # fmt: skip

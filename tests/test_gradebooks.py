@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.nbgraderformat import ValidationError
 
+from autograder.build import put_tools_on_path
 from autograder.grading.gradebooks import CheckCellMetadata, KnownCells, Rows, opened_rows
 from autograder.kernels import warm
 from autograder.kernels.warm import imported_modules, warm_up
@@ -41,6 +42,7 @@ def test_metadata_that_was_right_once_does_not_vouch_for_others():
 @pytest.fixture
 def info(tmp_path):
     """A gradebook with one assignment and one student's submission."""
+    put_tools_on_path()
     url = f"sqlite:///{tmp_path / 'gradebook.db'}"
     with Gradebook(url) as gradebook:
         gradebook.add_assignment("one")

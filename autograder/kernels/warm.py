@@ -34,7 +34,7 @@ from autograder.kernels.sandbox import (
 
 WARM_UP_SECONDS = 120
 SOCKET = "warm"
-SLOW_MODULE = re.compile(rb"(?:\b|\\n)(?:import|from)\s+torch\b")  # what nobody should wait for alone
+SLOW_MODULE = re.compile(rb"(?:\b|\\n)(?:import|from)\s+torch\b")  # slow to import
 LARGEST_LOOKED_AT = 2 * 2**20  # bytes of a submission
 USUAL_MODULES = ("torch", "attention_course.plots")  # where it is not known what will be graded
 

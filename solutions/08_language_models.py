@@ -1506,8 +1506,8 @@ check("bart_decoder_input", bart_decoder_input)
 # Lewis et al. (2020, Section 4 and Table 1) find text infilling, alone or with sentence
 # permutation, the most reliable over many tasks. We ask a much smaller question: which corruption,
 # undone without any labels, prepares a small prefix model for **mending misspelt words**?
-# Pre-training: 80 frequent words of Shakespeare, corrupted at random, to be restored. Fine-tuning:
-# 60 misspellings, for a moment. Test: 500 other misspellings. (Sentences are not permuted: single
+# Pre-training: 60 frequent words of Shakespeare, corrupted at random, to be restored. Fine-tuning:
+# 50 misspellings, for a moment. Test: 500 other misspellings. (Sentences are not permuted: single
 # words have none.)
 #
 # A misspelling here is two letters exchanged, one lost, one doubled, or another letter. Predict:
@@ -1516,7 +1516,7 @@ check("bart_decoder_input", bart_decoder_input)
 # %% tags=["experiment"]
 from attention_course.language import repair
 
-words = repair.frequent_words(text, 80)
+words = repair.frequent_words(text, 60)
 conditions = ["none", *repair.CORRUPTIONS]
 mended = {
     name: [repair.repair_score(words, None if name == "none" else name, seed) for seed in range(3)]

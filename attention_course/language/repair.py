@@ -125,8 +125,8 @@ def repair_score(
     corruption: str | None,
     seed: int,
     *,
-    steps: int = 300,
-    labelled: int = 60,
+    steps: int = 230,
+    labelled: int = 50,
     tuning: int = 60,
     batch: int = 24,
 ) -> float:

@@ -142,6 +142,7 @@ def test_a_check_in_the_notebook_leaves_honest_answers_alone(run_cells):
         "def f(a): return SCALE * a",
         ANSWER + "\nassert answer(3) == np.add(3, 3)",
         "def compare(): return np.allclose(answer(1), np.add(1, 1))",
+        "def predict(text): return eval(text)  # a puzzle of the course's own",
         "%timeit -n1 -r1 np.add(1, 1)",
     )
     assert search_live(names["answer"], ("numpy.*",)) == []

@@ -1,7 +1,8 @@
 """Find the source of an answer in a running notebook, as far as Python still knows it.
 
 A check cannot see the notebook's cells, only what they left behind: functions whose cells Python
-keeps for tracebacks, modules, and things taken from libraries.
+keeps for tracebacks, modules, and things taken from libraries. Nor can it tell which of them are
+the course's own, so it only looks at what the answer reaches; grading looks at the rest too.
 """
 
 from __future__ import annotations
@@ -65,4 +66,4 @@ def search_live(candidate: Any, forbidden: Sequence[str]) -> list[Finding]:
     name = getattr(candidate, "__name__", "")
     if not forbidden or not isinstance(name, str):
         return []
-    return search(Notebook.read(cells_behind(candidate)), (name,), forbidden)
+    return search(Notebook.read(cells_behind(candidate)), (name,), forbidden, only_relevant=True)

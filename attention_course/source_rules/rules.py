@@ -51,13 +51,16 @@ def _is_definition(unit: Unit) -> bool:
     return "definition" in unit.binds.values()
 
 
-def search(notebook: Notebook, names: Sequence[str], forbidden: Sequence[str]) -> list[Finding]:
+def search(
+    notebook: Notebook, names: Sequence[str], forbidden: Sequence[str], only_relevant: bool = False
+) -> list[Finding]:
     """Search a notebook for what one exercise forbids; return what is found.
 
     `names` are those that the exercise's check reads: `check` and the answer's. What the answer
     can reach is searched for forbidden names and for all that could hide one; the rest of the
     student's code for ways into the answer or the checker, and where there is one, what goes that
-    way for forbidden names too. If nothing is forbidden, nothing is searched.
+    way for forbidden names too. A search that cannot tell the student's cells from the course's
+    leaves the rest out: `only_relevant`. If nothing is forbidden, nothing is searched.
     """
     if not forbidden:
         return []
@@ -73,7 +76,8 @@ def search(notebook: Notebook, names: Sequence[str], forbidden: Sequence[str]) -
     found = list(_imported_as(notebook, names, terms))
     found += looked([unit for unit in near if unit.cell.own or _is_definition(unit)], NAMES)
     found += looked([unit for unit in near if unit.cell.own], HIDING)
-    doors = [(unit, door) for unit in own for door in looked([unit], DOORS)]
+    searched = [] if only_relevant else own
+    doors = [(unit, door) for unit in searched for door in looked([unit], DOORS)]
     found += looked(around(notebook, [u for u, door in doors if door.how == REACHES]), NAMES)
     found += [door for _, door in doors if door.how != REACHES]
     found += [Finding(HIDES, "a cell too large to be read", c.label, 1) for c in notebook.too_large]

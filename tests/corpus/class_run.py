@@ -18,7 +18,7 @@ from corpus.describing import CHAPTER, FILE, LAST_CHECK, Entry, place
 
 SETTINGS = """
 # Short limits, so that what hangs on purpose does not hold up the tests.
-c.SandboxedExecute.timeout = 5
+c.SandboxedExecute.timeout = 8
 c.SandboxedExecute.submission_seconds = 60
 """
 RELEASED_FROM = ROOT / "solutions" / CHAPTER

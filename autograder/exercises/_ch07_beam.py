@@ -45,8 +45,8 @@ def beam_search_cases(rng):
             tokens, score = _run(beam_search_reference, inputs)
             others = [_run(wrong, inputs) for wrong in differs]
             apart = len({str(words) for words, _ in [(tokens, score), *others]}) == 1 + len(others)
-            finished = tokens[-1] == end
-            if apart and len(tokens) > 1 and finished != (about == "the limit is reached"):
+            ends_early = tokens[-1] == end and 1 < len(tokens) < longest
+            if apart and (tokens[-1] != end if "limit" in about else ends_early):
                 break
         yield Case(group, inputs, about)
 
@@ -85,7 +85,7 @@ def _search(
         candidates.sort(key=lambda pair: rank(pair[0], len(pair[1]) - 1), reverse=True)
         best = candidates[:beams]
         finished += [pair for pair in best if pair[1][-1] == end]
-        live = [pair for pair in best if stay or pair[1][-1] != end]
+        live = [pair for pair in best if pair[1][-2 if stay else -1] != end]
         if not live or (stop_at_first and finished):
             break
     if keep_unfinished or not finished:
@@ -111,7 +111,7 @@ def one_beam_more(model, source, start, end, beams, longest, power):
 
 
 def finished_stay(model, source, start, end, beams, longest, power):
-    """Sets finished sentences aside and extends them as well. (Only for the choice of cases.)"""
+    """Sets finished sentences aside and extends them once more. (Only for the choice of cases.)"""
     return _search(model, source, start, end, beams, longest, power, stay=True)
 
 

@@ -257,7 +257,8 @@ DECODER_BLOCK = Exercise(
     outputs=("output", "gradient of memory"),
     driver="module",
     seconds=30.0,  # with a padding mask, PyTorch first imports SymPy
-    forbidden=("torch.nn.TransformerDecoderLayer.forward",),
+    # Its `forward` always calls this; the name "forward" itself would be found in any answer.
+    forbidden=("torch.nn.TransformerDecoderLayer._mha_block",),
     groups={
         "values": Group(2, "without padding"),
         "padding": Group(1, "padded sources"),

@@ -207,7 +207,6 @@ def target_mask_cases(rng):
     s = draw_sizes(rng, "batch", "length", among=(3, 4, 5, 6))
     for group, batch, length, about in (
         ("values", s.batch, s.length, "a batch of unequal lengths"),
-        ("values", s.length, s.batch, "another batch, another padding id"),
         ("edges", 1, s.length, "one sentence without padding"),
         ("edges", s.batch, 1, "the start token only"),
     ):

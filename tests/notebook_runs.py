@@ -30,5 +30,5 @@ def run_chapter(kind, chapter, folder, left_out=lambda cell: False):
         if cell.cell_type == "code" and left_out(cell):
             cell.source = ""
     resources = {"metadata": {"path": str(copy)}}
-    NotebookClient(notebook, timeout=240, allow_errors=True, resources=resources).execute()
+    NotebookClient(notebook, timeout=600, allow_errors=True, resources=resources).execute()
     return notebook

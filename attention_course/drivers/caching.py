@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attention_course.drivers.functions import must_be_function
 from attention_course.drivers.tensors import as_tensors, torch_as_it_was
 from attention_course.outcomes import Terms, Unusable
 
@@ -65,8 +66,7 @@ def call_cached_layer(
     """
     import torch
 
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
     with torch_as_it_was():
         tokens, table = as_tensors(x), as_tensors(positions)
         projections = [CountedProjection(as_tensors(w), len(x)) for w in (w_q, w_k, w_v)]

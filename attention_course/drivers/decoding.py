@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from attention_course.drivers.caching import CountedProjection
+from attention_course.drivers.functions import must_be_function
 from attention_course.drivers.tensors import as_tensors, torch_as_it_was
 from attention_course.outcomes import Terms, Unusable
 
@@ -74,8 +75,7 @@ def call_search(
 
     Outputs named in `COUNTS` are its calls; they are 0 unless the case says `counted`.
     """
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
     with torch_as_it_was():
         given = with_model(inputs)
         result = candidate(**given)
@@ -126,8 +126,7 @@ def call_cached_decoder(
     """
     import torch
 
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
     with torch_as_it_was():
         tokens, given = as_tensors(x), as_tensors({"memory": memory, "memory_mask": memory_mask})
         layer, cache, outputs = CachedLayer(as_tensors(weights), len(x)), {}, []

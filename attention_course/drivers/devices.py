@@ -10,6 +10,7 @@ from typing import Any
 
 from attention_course.drivers.elsewhere import DEVICE as ELSEWHERE
 from attention_course.drivers.elsewhere import played_device
+from attention_course.drivers.functions import must_be_function
 from attention_course.drivers.modules import build_module, load_weights
 from attention_course.drivers.tensors import as_tensors, torch_as_it_was
 from attention_course.outcomes import Terms, Unusable
@@ -55,8 +56,7 @@ def call_moving(candidate: Any, terms: Terms, batch: Any) -> Any:
     """
     import torch
 
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
     with torch_as_it_was():
         given = as_tensors(batch)
         before = list(_tensors(given))

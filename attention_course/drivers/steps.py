@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from attention_course.drivers.functions import must_be_function
 from attention_course.drivers.modules import load_weights
 from attention_course.drivers.tensors import as_tensors, torch_as_it_was
 from attention_course.outcomes import Terms, Unusable
 
 
 def _refuse_unless_callable(candidate: Any) -> None:
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
 
 
 def call_mixed_loss(

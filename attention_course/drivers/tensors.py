@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from attention_course.drivers.functions import must_be_function
 from attention_course.outcomes import Terms, Unusable
 
 GRADIENT = "gradient of "  # an output of this name is asked of autograd, not of the candidate
@@ -98,8 +99,7 @@ def call_tensor_function(candidate: Any, terms: Terms, upstream: Any = None, **i
 
     An output named "gradient of X" is the gradient for the input X.
     """
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
     with torch_as_it_was():
         own, wanted = split_outputs(terms.outputs)
         given = as_tensors(inputs)

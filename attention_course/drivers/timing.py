@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attention_course.outcomes import Terms, Unusable
+from attention_course.drivers.functions import must_be_function
+from attention_course.outcomes import Terms
 
 
 class PlayedDevice:
@@ -44,8 +45,7 @@ def call_timing(
     repeats: int,
 ) -> Any:
     """Let the candidate time a played device. Gives what it returns and how many runs it made."""
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
     device = PlayedDevice(durations, launch)
     result = candidate(
         run=device.run,

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from attention_course.drivers.functions import must_be_function
 from attention_course.drivers.tensors import as_tensors, torch_as_it_was
-from attention_course.outcomes import Terms, Unusable
+from attention_course.outcomes import Terms
 
 
 @contextlib.contextmanager
@@ -53,8 +54,7 @@ def call_measured_function(candidate: Any, terms: Terms, allowed: int, **inputs:
     That is the number of elements of the largest tensor that an operation of the candidate makes,
     or `allowed` if none is larger.
     """
-    if not callable(candidate):
-        raise Unusable(f"a function is expected, this is of type {type(candidate).__name__}.")
+    must_be_function(candidate)
     with torch_as_it_was():
         sizes = [allowed]
         with watch_new_memory(

@@ -1,7 +1,6 @@
 """What chapter 02's exercises promise: agreement with PyTorch, masks, causality, gradients."""
 
 import numpy as np
-import pytest
 import torch
 
 from autograder.exercises import _ch02_backward as backward
@@ -21,20 +20,6 @@ SEEDS = range(20)
 
 def tensors(inputs):
     return {k: torch.tensor(v) if isinstance(v, np.ndarray) else v for k, v in inputs.items()}
-
-
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
-def test_every_misconception_is_caught_and_named_and_right_answers_pass(exercise):
-    for seed in range(3):
-        cases = exercise.make_cases(seed)
-        mistakes = exercise.known_mistakes(cases)
-        for right in exercise.accepted:
-            verdict = exercise.judge(exercise.run(right, cases), cases, mistakes)
-            assert verdict.points == exercise.points, (right.__name__, seed, verdict)
-        for wrong in exercise.misconceptions:
-            verdict = exercise.judge(exercise.run(wrong.function, cases), cases, mistakes)
-            assert verdict.points < exercise.points, (wrong.name, seed)
-            assert verdict.misconception == wrong.name, (verdict.misconception, wrong.name, seed)
 
 
 def test_attention_agrees_with_pytorch_where_every_query_sees_something():

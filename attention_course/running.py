@@ -140,7 +140,8 @@ def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     except KeyboardInterrupt:
         if not limit.fired:
             raise  # the reader pressed Stop
-    raise OutOfTime(f"no answer within {seconds:g} s of computing")
+    waited = IDLE_FACTOR * seconds
+    raise OutOfTime(f"no answer within {seconds:g} s of computing, or {waited:g} s of waiting")
 
 
 class _BoundedText(io.StringIO):

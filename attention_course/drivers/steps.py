@@ -13,10 +13,6 @@ from attention_course.drivers.tensors import as_tensors, torch_as_it_was
 from attention_course.outcomes import Terms, Unusable
 
 
-def _refuse_unless_callable(candidate: Any) -> None:
-    must_be_function(candidate)
-
-
 def call_mixed_loss(
     candidate: Any, terms: Terms, weight: np.ndarray, x: np.ndarray, targets: np.ndarray
 ) -> Any:
@@ -28,7 +24,7 @@ def call_mixed_loss(
     import torch
     from torch import nn
 
-    _refuse_unless_callable(candidate)
+    must_be_function(candidate)
     with torch_as_it_was():
         model = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
         load_weights(model, {"weight": weight.astype(np.float32)})
@@ -87,7 +83,7 @@ def call_accumulated_step(
     import torch
     from torch import nn
 
-    _refuse_unless_callable(candidate)
+    must_be_function(candidate)
     with torch_as_it_was():
         classes, d_model = weights["weight"].shape
         model = nn.Linear(d_model, classes).double()

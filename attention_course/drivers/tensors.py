@@ -15,7 +15,6 @@ from attention_course.drivers.functions import must_be_function
 from attention_course.outcomes import Terms, Unusable
 
 GRADIENT = "gradient of "  # an output of this name is asked of autograd, not of the candidate
-UPSTREAM = "upstream"  # the input that holds the gradient of the loss for the first output
 SEED = 0
 
 
@@ -97,7 +96,8 @@ def with_gradients(result: Any, own: Sequence[str], leaves: Mapping[str, Any], u
 def call_tensor_function(candidate: Any, terms: Terms, upstream: Any = None, **inputs: Any) -> Any:
     """Call the candidate with every array as a tensor.
 
-    An output named "gradient of X" is the gradient for the input X.
+    An output named "gradient of X" is the gradient for the input X; `upstream` is the gradient of
+    the loss for the first output.
     """
     must_be_function(candidate)
     with torch_as_it_was():

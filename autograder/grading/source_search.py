@@ -8,6 +8,7 @@ in a student's notebook can say the same.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping
 
 from nbformat.notebooknode import NotebookNode
@@ -54,15 +55,21 @@ class SourceSearch:
     def __init__(
         self, notebook: NotebookNode, source: NotebookNode, files: Mapping[str, bytes]
     ) -> None:
+        self._given = notebook, source, files
+
+    @functools.cached_property
+    def _notebook(self) -> Notebook:
+        """The submission's code, read only if an exercise that forbids something asks for it."""
+        notebook, source, files = self._given
         texts = {
             path: raw.decode("utf-8", "replace")
             for path, raw in files.items()
             if path.endswith(".py")
         }
-        self._notebook = Notebook.read(cells_to_read(notebook, source), texts)
+        return Notebook.read(cells_to_read(notebook, source), texts)
 
     def judged(self, verdict: Verdict, exercise: Exercise, check: NotebookNode) -> Verdict:
         """Return the verdict, without its points if the answer's source holds what is forbidden."""
-        if not verdict.points:
+        if not verdict.points or not exercise.forbidden:
             return verdict
         return refuse(verdict, search(self._notebook, names_in(check), exercise.forbidden))

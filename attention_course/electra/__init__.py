@@ -1,0 +1,30 @@
+"""Pre-training in miniature: ELECTRA and its ablations on the French side of the fragment."""
+
+from attention_course.electra.corpus import Corpus, make_corpus
+from attention_course.electra.model import Encoder
+from attention_course.electra.objectives import OBJECTIVES, Pretraining
+from attention_course.electra.records import read_detections, read_runs
+from attention_course.electra.scoring import (
+    acceptability,
+    detection,
+    mlm_suspicion,
+    replaced_suspicion,
+    tagging,
+)
+from attention_course.electra.training import pretrain
+
+__all__ = [
+    "OBJECTIVES",
+    "Corpus",
+    "Encoder",
+    "Pretraining",
+    "acceptability",
+    "detection",
+    "make_corpus",
+    "mlm_suspicion",
+    "pretrain",
+    "read_detections",
+    "read_runs",
+    "replaced_suspicion",
+    "tagging",
+]

@@ -1,0 +1,157 @@
+"""French sentences as numbers, with tags for each word and forms that do not agree."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from attention_course.data import _fragment_words as lexicon
+from attention_course.data.fragment import sentences
+
+PADDING, MASK, START = range(3)
+SPECIAL = ("[pad]", "[mask]", "[start]")
+FIRST_WORD = len(SPECIAL)  # ids from here on are words
+TAGS = 13  # outside, and role (3) × gender (2) × number (2)
+UNTAGGED = -100  # the start token has no tag
+
+_PLURAL_DETERMINERS = frozenset(("les", "des", "de", "ces", "ses", "leurs"))
+_DETERMINERS = _PLURAL_DETERMINERS | frozenset(
+    ("le", "la", "l'", "un", "une", "ce", "cet", "cette", "son", "sa", "leur")
+)
+_PREPOSITIONS = frozenset(french for french, *_ in lexicon.PREPOSITIONS)
+_VERBS = lexicon.TRANSITIVE + lexicon.INTRANSITIVE
+_FINITE = frozenset(form for verb in _VERBS for form in verb.french) | {"a", "ont"}
+_NOUNS = {
+    form: (noun.gender == "f", plural)
+    for noun in lexicon.NOUNS
+    for plural, form in reversed(list(enumerate(noun.french)))  # souris: singular or plural
+}
+
+
+def _forms(adjective: lexicon.Adjective) -> set[str]:
+    return {*adjective.french, adjective.before_vowel} - {""}
+
+
+_BEFORE = frozenset(form for adjective in lexicon.BEFORE for form in _forms(adjective))
+_AFTER = frozenset(form for adjective in lexicon.AFTER for form in _forms(adjective))
+
+
+def wrong_forms() -> dict[str, list[str]]:
+    """Give the other forms of each adjective, and of each verb in the present."""
+    others = defaultdict(set)
+    for forms in [
+        *map(_forms, lexicon.BEFORE + lexicon.AFTER),
+        *(set(verb.french) for verb in _VERBS),
+    ]:
+        for form in forms:
+            others[form] |= forms - {form}
+    return {form: sorted(rest) for form, rest in others.items() if rest}
+
+
+def tags(sentence: Sequence[str]) -> list[int]:
+    """Tag each word: 0 outside noun phrases, else 1 + 4 · role + 2 · feminine + plural.
+
+    Roles are 0 subject, 1 object, 2 after a preposition. A noun that is spelled alike in both
+    numbers gets that of its determiner.
+    """
+    found, place, verb_seen = [0] * len(sentence), 0, False
+    while place < len(sentence):
+        word, noun = sentence[place], place + 1
+        while noun < len(sentence) and sentence[noun] in _BEFORE:
+            noun += 1
+        if word not in _DETERMINERS or noun == len(sentence) or sentence[noun] not in _NOUNS:
+            verb_seen |= word in _FINITE
+            place += 1
+            continue
+        end = noun + 1
+        while end < len(sentence) and (sentence[end] in _AFTER or sentence[end] == "et"):
+            end += 1
+        after_preposition = place > 0 and sentence[place - 1] in _PREPOSITIONS
+        role = 2 if after_preposition else int(verb_seen)
+        feminine, plural = _NOUNS[sentence[noun]]
+        plural = plural or word in _PLURAL_DETERMINERS
+        found[place:end] = [1 + 4 * role + 2 * feminine + plural] * (end - place)
+        place = end
+    return found
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences as ids, each with a start token in front.
+
+    `train` is what is read without labels; `labelled` and `test` never occur in it and come with
+    one tag for each id. `others[i]` holds the ids of the other forms of word i.
+    """
+
+    words: list[str]
+    train: list[list[int]]
+    labelled: list[tuple[list[int], list[int]]]
+    test: list[tuple[list[int], list[int]]]
+    others: dict[int, list[int]]
+
+    def sentence(self, ids: Sequence[int]) -> list[str]:
+        """Give the words of ids, without start token and padding."""
+        return [self.words[i] for i in ids if i >= FIRST_WORD or i == MASK]
+
+    def spoiled(self, ids: Sequence[int], rng: np.random.Generator) -> tuple[list[int], int] | None:
+        """Put one adjective or verb into another form: (ids, place); None if there is none."""
+        places = [place for place, i in enumerate(ids) if i in self.others]
+        if not places:
+            return None
+        place = int(rng.choice(places))
+        spoiled = list(ids)
+        spoiled[place] = int(rng.choice(self.others[ids[place]]))
+        return spoiled, place
+
+
+def make_corpus(seed: int = 0, train: int = 20_000, labelled: int = 2_000, test: int = 600):
+    """Draw a corpus; no sentence occurs twice.
+
+    Raises:
+        ValueError: if a number of sentences is not positive.
+    """
+    if min(train, labelled, test) < 1:
+        raise ValueError(f"give at least one sentence for each part; got {train, labelled, test}.")
+    count = train + labelled + test
+    drawn = [pair.source for pair in itertools.islice(sentences(seed), count)]
+    others = wrong_forms()
+    words = [*SPECIAL, *sorted({word for sentence in drawn for word in sentence} | set(others))]
+    index = {word: i for i, word in enumerate(words)}
+    coded = [[START, *(index[word] for word in sentence)] for sentence in drawn]
+    tagged = [
+        (ids, [UNTAGGED, *tags(sentence)])
+        for ids, sentence in zip(coded[: labelled + test], drawn, strict=False)
+    ]
+    return Corpus(
+        words=words,
+        train=coded[labelled + test :],
+        labelled=tagged[test:],
+        test=tagged[:test],
+        others={index[word]: [index[other] for other in rest] for word, rest in others.items()},
+    )
+
+
+def padded(rows: Sequence[Sequence[int]], filler: int = PADDING) -> torch.Tensor:
+    """Put rows of unequal length into one int64 tensor (rows, longest)."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows])
+
+
+def batches(
+    rows: Sequence[Sequence[int]], size: int, generator: torch.Generator
+) -> Iterator[torch.Tensor]:
+    """Yield batches without end, each of `size` rows of similar length, (size, longest)."""
+    pool = 50 * size
+    while True:
+        order = torch.randperm(len(rows), generator=generator).tolist()
+        groups = []
+        for first in range(0, len(order), pool):
+            some = sorted(order[first : first + pool], key=lambda i: len(rows[i]))
+            groups += [some[i : i + size] for i in range(0, len(some) - size + 1, size)]
+        for i in torch.randperm(len(groups), generator=generator).tolist():
+            yield padded([rows[j] for j in groups[i]])

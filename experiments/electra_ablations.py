@@ -1,0 +1,148 @@
+"""Record ELECTRA, its ablations and three generator sizes in miniature, on one thread.
+
+    nice -n 15 python experiments/electra_ablations.py
+
+takes about 25 minutes of computing and writes `electra_ablations.csv` (a row for each run and
+stop), `electra_ablations.txt` (the log) and `electra_detections.json` (sentences for the game) into
+`attention_course/data/records/`. Chapter 11 plots them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import json
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from attention_course.electra import corpus as corpora
+from attention_course.electra import objectives, records, scoring, training
+
+SEEDS = (0, 1, 2)
+STOPS = (0.15e12, 0.3e12, 0.6e12)  # floating-point operations, the same for all objectives
+HALF = 0.5
+# (objective, the generator's width as a share of the encoder's, stops)
+RUNS = [(objective, HALF, STOPS) for objective in objectives.OBJECTIVES]
+RUNS += [("ELECTRA", share, STOPS[:2]) for share in (0.25, 1.0)]
+COLUMNS = (
+    *("objective", "generator_share", "seed", "step", "tflop", "seconds"),
+    *("tagging", "acceptability", "points", "pairs", "chance"),
+    *("generator_loss", "own_loss"),
+)
+MACHINE = "2 shared x86 cores, one thread, low priority"
+GAME_SENTENCES = 24
+
+
+def score(progress: training.Progress, objective: str, corpus: corpora.Corpus, seed: int) -> dict:
+    """Score a model on both tasks; those that can, also point at wrong words."""
+    model, found = progress.model, {}
+    if objective == "BERT":
+        found = scoring.detection(scoring.mlm_suspicion, model, corpus)
+    elif not model.objective.says_words:
+        found = scoring.detection(scoring.replaced_suspicion, model, corpus)
+    return {
+        "tagging": scoring.tagging(model.encoder, corpus, seed),
+        "acceptability": scoring.acceptability(model.encoder, corpus, seed),
+        **found,
+    }
+
+
+def one_run(objective, share, stops, seed, corpus):
+    """Yield (row, model) at each stop of one run."""
+    options = {"generator_share": share} if objectives.OBJECTIVES[objective].corrupted else {}
+    for progress in training.pretrain(objective, corpus, stops, seed, **options):
+        row = {
+            "objective": objective,
+            "generator_share": options.get("generator_share", ""),
+            "seed": seed,
+            "step": progress.step,
+            "tflop": round(progress.flops / 1e12, 4),
+            "seconds": round(progress.seconds, 1),
+            "generator_loss": progress.losses.get("generator", ""),
+            "own_loss": progress.losses["own"],
+            **score(progress, objective, corpus, seed),
+        }
+        yield (
+            {name: round(x, 4) if isinstance(x, float) else x for name, x in row.items()},
+            progress.model,
+        )
+
+
+@torch.no_grad()
+def game(model: objectives.Pretraining, corpus: corpora.Corpus) -> list[dict[str, Any]]:
+    """Corrupt test sentences by the model's generator; score every word by its discriminator."""
+    sentences = []
+    model.eval()
+    for ids, _ in corpus.test:
+        if len(sentences) == GAME_SENTENCES:
+            break
+        tokens = torch.tensor([ids])
+        chosen = model.choose(tokens >= corpora.FIRST_WORD)
+        samples = model.sample(model.generator_logits(tokens, chosen))
+        given = tokens.masked_scatter(chosen, samples)
+        replaced = int((given != tokens).sum())
+        if not 8 <= len(ids) <= 14 or not replaced:
+            continue
+        scores = scoring.replaced_suspicion(model, given).sigmoid()[0, 1:]
+        sentences.append(
+            {
+                "original": corpus.sentence(ids),
+                "corrupted": corpus.sentence(given[0].tolist()),
+                "chosen": (chosen[0, 1:].nonzero()[:, 0]).tolist(),
+                "scores": [round(float(x), 3) for x in scores],
+            }
+        )
+    return sentences
+
+
+def record(folder: Path, seeds, runs, sizes: dict[str, int]) -> None:
+    """Make all runs, one seed after the other, and write the files as they go."""
+    torch.set_num_threads(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    corpus = corpora.make_corpus(**sizes)
+    with (
+        (folder / records.RUNS.name).open("w", encoding="utf-8", newline="") as table,
+        (folder / records.RUNS.with_suffix(".txt").name).open("w", encoding="utf-8") as log,
+    ):
+
+        def say(line: str) -> None:
+            print(line, file=log, flush=True)
+            print(line, flush=True)
+
+        say(
+            f"{datetime.date.today()}, {MACHINE}; Python {platform.python_version()}, torch "
+            f"{torch.__version__}, NumPy {np.__version__}"
+        )
+        say(f"{len(corpus.train)} sentences to read, {len(corpus.words)} ids, seeds {seeds}")
+        writer = csv.DictWriter(table, COLUMNS, restval="")
+        writer.writeheader()
+        for seed in seeds:
+            for objective, share, stops in runs:
+                for row, model in one_run(objective, share, stops, seed, corpus):  # noqa: B007
+                    writer.writerow(row)
+                    table.flush()
+                    say(", ".join(f"{name} {x}" for name, x in row.items() if x != ""))
+                if (objective, share, seed) == ("ELECTRA", HALF, seeds[0]):
+                    lines = [json.dumps(one, ensure_ascii=False) for one in game(model, corpus)]
+                    text = "[\n" + ",\n".join(lines) + "\n]\n"
+                    (folder / records.DETECTIONS.name).write_text(text, encoding="utf-8")
+        say(f"done after {time.process_time() / 60:.1f} minutes of computing")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=records.RECORDS, help="where to write")
+    parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
+    arguments = parser.parse_args()
+    if arguments.small:
+        runs = [(objective, share, (1e9, 2e9)) for objective, share, _ in RUNS]
+        small = {"train": 1_700, "labelled": 100, "test": 60}
+        record(arguments.folder, SEEDS[:1], runs, small)
+    else:
+        record(arguments.folder, SEEDS, RUNS, {})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +19,7 @@ from autograder.audit.answers import read_answer
 from autograder.audit.checks import audit_exercise
 from autograder.audit.trials import Report
 from autograder.exercises import chapters, find
+from autograder.forking import use_one_torch_thread
 from autograder.masters import ROOT, MasterError
 
 RESULT = ROOT / "build" / "audit.json"
@@ -48,8 +50,9 @@ def audit_by_id(exercise_id: str) -> Report:
     return report
 
 
-def _limit_memory() -> None:
-    """Turn too much memory into MemoryError, where the system can."""
+def _prepare_process() -> None:
+    """Keep PyTorch from hanging; turn too much memory into MemoryError, where the system can."""
+    use_one_torch_thread()
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -59,7 +62,8 @@ def _limit_memory() -> None:
 def audit_all(ids: list[str]) -> list[Report]:
     """Audit several exercises side by side; reports come in the order of `ids`."""
     processes = min(PROCESSES, os.cpu_count() or 1, len(ids))
-    with ProcessPoolExecutor(processes, initializer=_limit_memory) as pool:
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, fork, initializer=_prepare_process) as pool:
         # Later exercises of a chapter take longer: they go first, so that no process waits.
         return list(pool.map(audit_by_id, reversed(ids)))[::-1]
 

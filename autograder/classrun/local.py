@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from autograder.classrun.job import Job, Result, grade_submission
+from autograder.forking import use_one_torch_thread
 
 RETRIES = 2  # of a job whose worker died
 CRASHED = "The process that graded it was ended from outside or crashed, again and again."
@@ -34,6 +35,7 @@ def _work(pipe: Connection, others: list[Connection], folder: Path) -> None:
     """Be a worker: grade what comes through the pipe until it is closed."""
     for other in others:  # else a worker would not notice the end of the main process
         other.close()
+    use_one_torch_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the main process
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     with contextlib.suppress(EOFError):

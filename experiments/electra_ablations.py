@@ -31,7 +31,7 @@ HALF = 0.5
 RUNS = [(objective, HALF, STOPS) for objective in objectives.OBJECTIVES]
 RUNS += [("ELECTRA", share, STOPS[:2]) for share in (0.25, 1.0)]
 COLUMNS = (
-    *("objective", "generator_share", "seed", "step", "tflop", "seconds"),
+    *("objective", "generator_share", "seed", "stop", "step", "tflop", "seconds"),
     *("tagging", "acceptability", "points", "pairs", "chance"),
     *("generator_loss", "own_loss"),
 )
@@ -56,11 +56,13 @@ def score(progress: training.Progress, objective: str, corpus: corpora.Corpus, s
 def one_run(objective, share, stops, seed, corpus):
     """Yield (row, model) at each stop of one run."""
     options = {"generator_share": share} if objectives.OBJECTIVES[objective].corrupted else {}
-    for progress in training.pretrain(objective, corpus, stops, seed, **options):
+    runs = training.pretrain(objective, corpus, stops, seed, **options)
+    for stop, progress in zip(stops, runs, strict=True):
         row = {
             "objective": objective,
             "generator_share": options.get("generator_share", ""),
             "seed": seed,
+            "stop": stop / 1e12,
             "step": progress.step,
             "tflop": round(progress.flops / 1e12, 4),
             "seconds": round(progress.seconds, 1),

@@ -36,7 +36,7 @@ lab: $(READY) ## open the course in JupyterLab (ARGS="--no-browser --port 8899")
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter lab --ServerApp.root_dir=course $(ARGS)
 
 test: $(READY) browser-tools ## run all tests (ARGS="-k softmax" for some)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 browser-tools: # what some tests need beyond pip; installed where that is possible without asking
 	@for tool in chromium bwrap; do command -v $$tool >/dev/null || missing=1; done; \

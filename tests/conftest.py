@@ -1,4 +1,4 @@
-"""The one Chromium of a test run: two at a time would get in each other's way."""
+"""What all tests share: one Chromium, and an order in which no worker waits at the end."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "browser"))
 from driver import CHROMIUM_FLAGS, find_chromium
+
+# They take minutes: begun last, one of them would keep a single worker busy at the end.
+LONGEST_FIRST = ("test_solutions", "test_audit", "test_accidents", "test_attacks", "test_releases")
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest; the workers take files in this order."""
+    order = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Every chapter from top to bottom: solved, and as it is handed out."""
+"""Every chapter from top to bottom as it is handed out."""
 
 from __future__ import annotations
 
@@ -13,16 +13,8 @@ from autograder.masters import CHECK_PREFIX, grade_id
 
 pytestmark = pytest.mark.slow
 
-CHAPTERS = sorted(chapters())
 
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_solutions_run_without_a_word(chapter, tmp_path):
-    notebook = run_chapter("solutions", chapter, tmp_path)
-    assert errors_and_warnings(notebook) == []
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", sorted(chapters()))
 def test_in_a_release_only_checks_fail_and_say_so_in_one_line(chapter, tmp_path):
     """Experiments have run among the solutions; those that use no answer are left out here."""
     answers = set()

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from attention_course.data import electra_records as records
 from attention_course.electra import corpus as corpora
-from attention_course.electra import objectives, records, scoring, training
+from attention_course.electra import objectives, scoring, training
 
 SEEDS = (0, 1, 2)
 STOPS = (0.15e12, 0.3e12, 0.6e12)  # floating-point operations, the same for all objectives

@@ -1,9 +1,9 @@
 """Pre-training in miniature: ELECTRA and its ablations on the French side of the fragment."""
 
+from attention_course.data.electra_records import read_detections, read_runs
 from attention_course.electra.corpus import Corpus, make_corpus
 from attention_course.electra.model import Encoder
 from attention_course.electra.objectives import OBJECTIVES, Pretraining
-from attention_course.electra.records import read_detections, read_runs
 from attention_course.electra.scoring import (
     acceptability,
     detection,

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-RECORDS = Path(__file__).parents[1] / "data" / "records"
+RECORDS = Path(__file__).parent / "records"
 RUNS, DETECTIONS = RECORDS / "electra_ablations.csv", RECORDS / "electra_detections.json"
 TEXTS = ("objective",)
 

@@ -17,6 +17,7 @@ from attention_course.drivers import (
     devices,
     functions,
     modules,
+    pairs,
     sequences,
     steps,
     tensors,
@@ -52,6 +53,8 @@ DRIVERS: dict[str, Driver] = {
     "accumulated_step": Driver(steps.call_accumulated_step, tensors.as_tensors),
     "search": Driver(decoding.call_search, decoding.with_model),
     "cached_decoder": Driver(decoding.call_cached_decoder, decoding.for_one_step),
+    "encoder_pair": Driver(pairs.call_pair, pairs.as_encoders),
+    "state_dict": Driver(pairs.call_state_dict, tensors.as_tensors),
     "cached_layer": Driver(caching.call_cached_layer, tensors.as_tensors),
 }
 

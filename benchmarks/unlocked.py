@@ -11,28 +11,30 @@ import os
 import sys
 from pathlib import Path
 
-from autograder.kernels import warm, warm_kernel
+from autograder.kernels import warm
 
-KERNELS = str(Path(warm_kernel.__file__).parent)
+KERNELS = str(Path(warm.__file__).parent)
 
 
 def serve(scratch: str, settings: str) -> None:
     """Be the warm process: `warm_kernel.main` with its locks taken off."""
+    sys.path.insert(0, KERNELS)
+    import locked_kernel
+    import warm_kernel
 
     def lock_up(folder: str, uid: int | None, settings: dict) -> None:
         place = Path(scratch, Path(folder).name)
-        warm_kernel.HOME, warm_kernel.SOCKETS = str(place / "home"), str(place / "run")
-        os.chdir(warm_kernel.HOME)
+        locked_kernel.HOME, locked_kernel.SOCKETS = str(place / "home"), str(place / "run")
+        os.chdir(locked_kernel.HOME)
         checking = sys.modules["attention_course.checking"]
         checking.load_hidden_cases(place / "run" / checking.HIDDEN_CASES_FILE)
 
     def run(folder: str, uid: int | None, argv: list[str] | None, settings: dict) -> int:
         lock_up(folder, uid, settings)
-        warm_kernel.run_batch()
+        locked_kernel.run_batch()
         return 0
 
-    warm_kernel.run_in_new_namespaces = run
-    sys.path.insert(0, KERNELS)
+    locked_kernel.run_in_new_namespaces = run
     sys.argv = [sys.argv[0], settings]
     warm_kernel.main()
 

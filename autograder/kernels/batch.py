@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from autograder.kernels.locked_kernel import BATCH_CELLS, BATCH_SOCKET
 from autograder.kernels.warm import Connection, Shared, WarmProcessError, make_folder, remove
-from autograder.kernels.warm_kernel import BATCH_CELLS, BATCH_SOCKET
 
 START_SECONDS = 60
 END_SECONDS = 5

@@ -20,9 +20,9 @@ from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase, LocalProvisioner
 
+from autograder.kernels.locked_kernel import SOCKETS
 from autograder.kernels.sandbox import use_sandbox
 from autograder.kernels.warm import Connection, Shared, make_folder, remove
-from autograder.kernels.warm_kernel import SOCKETS
 
 PROVISIONER = "autograder-sandbox"
 

@@ -2,7 +2,8 @@
 
 A student's code sees the Python environment, the student package and a private copy of its own
 submission folder. It cannot see solutions, other submissions, the gradebook, the instructor's
-home or environment, and has no network. `warm_kernel.py` runs inside, `provisioner.py` outside.
+home or environment, and has no network. `warm_kernel.py` and what it uses run inside,
+`provisioner.py` outside.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from pathlib import Path
 import attention_course
 import autograder
 from attention_course.checking import HIDDEN_CASES_FILE
-from autograder.kernels.warm_kernel import HOME, PROGRAMS, SCRATCH, SOCKETS
+from autograder.kernels.locked_kernel import HOME, PROGRAMS, SCRATCH, SOCKETS
 
 UNSANDBOXED_VARIABLE = "AUTOGRADER_UNSANDBOXED"
 WARM_PROGRAM = "warm_kernel.py"
-PROGRAM_FILES = (WARM_PROGRAM, "batch_kernel.py", "memory_watch.py")
+PROGRAM_FILES = (WARM_PROGRAM, "locked_kernel.py", "batch_kernel.py", "memory_watch.py")
 MEMORY = 8 * 2**30  # bytes for a kernel and all that it started together
 # As root, kernels run as user ids from here on, nobody's; those of one warm process differ.
 FIRST_UID, UIDS_FOR_EACH = 200_000, 64
@@ -75,7 +76,7 @@ class Possibility:
 
 def _try_mode(bwrap: str, mode: list[str]) -> str:
     """Return "" if kernels can be locked up in this mode, else what bubblewrap said."""
-    # What warm_kernel.py does for every kernel: new namespaces with their own /proc.
+    # What locked_kernel.py does for every kernel: new namespaces with their own /proc.
     inner = ["unshare", "--mount", "--pid", "--ipc", "--fork", "--mount-proc", "true"]
     outer = [bwrap, *mode, *CAPABILITIES, "--ro-bind", "/", "/", "--proc", "/proc"]
     try:

@@ -9,38 +9,26 @@ JSON lines, one answer line each:
     {"kill": NAME}                 end it and everything that it started
     → {"ready": true}, {"started": NAME}, {"ended": NAME, "status": N}
 
-Each kernel gets new process, mount and IPC namespaces, fresh temporary folders, resource limits,
-no capabilities, and where the parent is root a user id of its own. It can neither see nor signal
-this process, another kernel or what an earlier one left; when it ends, the system ends all that
-it started. When a grader goes away its kernels end, and with standard input this process does.
+`locked_kernel.py` makes the kernels. When a grader goes away its kernels end, and with standard
+input this process does.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
 import os
-import resource
 import select
-import shutil
 import signal
 import socket
 import sys
 import time
-import traceback
-from pathlib import Path
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-# From <sched.h>, <sys/mount.h> and <sys/prctl.h>.
-CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID = 0x00020000, 0x08000000, 0x20000000
-MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
-PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-LAST_CAPABILITY = 63
+import batch_kernel
+import locked_kernel
+import memory_watch
 
 # What a kernel would otherwise import while it starts, after the packages of the course.
 WARM_MODULES = (
@@ -59,174 +47,7 @@ WARM_MODULES = (
     "tornado.platform.asyncio",
 )
 
-TMPFS_SIZE, HOME_SIZE = "64m", "256m"
-# Places inside the sandbox; `autograder.kernels.sandbox` makes them.
 LOOK_SECONDS = 0.5  # between two looks at how much memory kernels use
-BATCH_CELLS, BATCH_SOCKET = "cells.json", "batch"
-SCRATCH, HOME, SOCKETS, PROGRAMS = "/scratch", "/home/student", "/sockets", "/programs"
-
-
-def call(name: str, *arguments: object) -> None:
-    """Call a C library function that returns 0; raise OSError with its name otherwise."""
-    if getattr(LIBC, name)(*arguments) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{name}{arguments}: {os.strerror(number)}")
-
-
-def mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> None:
-    """Mount a file system; see mount(2)."""
-
-    def text(value: str | None) -> bytes | None:
-        return None if value is None else value.encode()
-
-    call("mount", text(source), text(target), text(kind), flags, text(options))
-
-
-def die_with_parent() -> None:
-    """Have the system kill this process when its parent ends."""
-    call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def give_away(folder: str, uid: int | None) -> None:
-    """Make a user id the owner of a folder and all that is in it."""
-    if uid is None:
-        return
-    for current, _, files in os.walk(folder):
-        for path in (current, *(os.path.join(current, name) for name in files)):
-            os.chown(path, uid, uid)
-
-
-def new_rooms(folder: str, uid: int | None, visible: list[str]) -> None:
-    """Give this process its own view: its own folder only, fresh /tmp and /dev/shm, own /proc."""
-    mount("none", "/", None, MS_REC | MS_PRIVATE, None)
-    give_away(f"{folder}/run", uid)
-    mount(f"{folder}/run", SOCKETS, None, MS_BIND, None)
-    # The working folder lives in memory: whatever is written there is bounded, and gone at once.
-    mount("tmpfs", HOME, "tmpfs", MS_NOSUID | MS_NODEV, f"size={HOME_SIZE},mode=1777")
-    shutil.copytree(f"{folder}/home", HOME, dirs_exist_ok=True)
-    give_away(HOME, uid)
-    # The course itself may live below /tmp: hold on to it while a fresh /tmp is put over it.
-    kept = {
-        path: os.open(path, os.O_PATH | os.O_CLOEXEC)
-        for path in visible
-        if path.startswith("/tmp/")
-    }
-    for place in (SCRATCH, "/tmp", "/dev/shm"):  # the first hides the folders of others
-        mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, f"size={TMPFS_SIZE},mode=1777")
-    for path, descriptor in kept.items():
-        os.makedirs(path)
-        mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND, None)
-        os.close(descriptor)
-    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV, None)
-
-
-def drop_rights(uid: int | None) -> None:
-    """Give up every capability and, where this process is root, the user id too."""
-    for capability in range(LAST_CAPABILITY + 1):
-        LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails beyond the system's last one
-    LIBC.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    if uid is not None:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of capset(2), this process
-    call("capset", header, (ctypes.c_uint32 * 6)())
-    call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-
-
-def set_limits(limits: dict[str, int]) -> None:
-    """Set resource limits, soft and hard."""
-    for name, value in limits.items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (value, value))
-
-
-def lock_up(folder: str, uid: int | None, settings: dict) -> None:
-    """Lock this process up in its folder: from here on it is the student's."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.setsid()
-    new_rooms(folder, uid, settings["visible"])
-    set_limits(settings["limits"])
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # should memory run out, this process goes first
-    drop_rights(uid)
-    die_with_parent()  # only now: a change of user id takes this back
-    os.chdir(HOME)
-    os.environ["HOME"] = HOME
-    sys.path = [path for path in sys.path if path != PROGRAMS]
-    checking = sys.modules["attention_course.checking"]
-    hidden = Path(SOCKETS, checking.HIDDEN_CASES_FILE)
-    if hidden.exists():
-        checking.load_hidden_cases(hidden)
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, signal.default_int_handler)
-
-
-def run_batch() -> None:
-    """Run all cells of the notebook in one go."""
-    quiet = os.open(os.devnull, os.O_RDWR)
-    os.dup2(quiet, 0)
-    os.closerange(3, 1024)
-    sys.modules["batch_kernel"].run(f"{SOCKETS}/{BATCH_CELLS}", f"{SOCKETS}/{BATCH_SOCKET}")
-
-
-def run_kernel(argv: list[str]) -> None:
-    """Be an IPython kernel. Does not return."""
-    quiet = os.open(os.devnull, os.O_RDWR)
-    errors = os.dup(2)  # for words on a failed start; closed before the student's code runs
-    for descriptor in (0, 1, 2):
-        os.dup2(quiet, descriptor)
-    os.closerange(3, errors)
-    os.closerange(errors + 1, 1024)
-    from ipykernel.kernelapp import IPKernelApp
-
-    try:
-        app = IPKernelApp.instance()
-        app.initialize(argv)
-    except BaseException:
-        os.write(errors, traceback.format_exc().encode())
-        raise
-    os.close(errors)
-    app.start()
-
-
-def run_in_new_namespaces(folder: str, uid: int | None, argv: list[str] | None, settings: dict):
-    """Fork a kernel as first process of new namespaces, wait for it, return its exit status."""
-    die_with_parent()
-    call("unshare", CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-            lock_up(folder, uid, settings)
-            run_batch() if argv is None else run_kernel(argv)
-            status = 0
-        except BaseException:
-            os.write(2, traceback.format_exc().encode())
-        finally:
-            os._exit(status)
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) & 0xFF
-
-
-def start(name: str, uid: int | None, argv: list[str] | None, settings: dict) -> int:
-    """Fork the process that watches over one kernel; return its id.
-
-    A request to kill it waits until there is a kernel to be killed.
-    """
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-    watcher = os.fork()
-    if watcher == 0:
-        try:
-            os._exit(run_in_new_namespaces(os.path.join(SCRATCH, name), uid, argv, settings))
-        except BaseException:
-            os.write(2, traceback.format_exc().encode())
-        finally:
-            os._exit(1)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-    return watcher
 
 
 class Kernel:
@@ -271,7 +92,7 @@ class Server:
         self._listener, self._settings = listener, settings
         self._graders: dict[int, Grader] = {}  # by descriptor
         self._kernels: dict[int, Kernel] = {}  # by a descriptor that tells their end
-        self._used, self._look_next = sys.modules["memory_watch"].used, 0.0
+        self._look_next = 0.0
 
     def serve(self) -> None:
         """Serve until standard input is closed."""
@@ -296,7 +117,7 @@ class Server:
         if not self._kernels or time.monotonic() < self._look_next:
             return
         self._look_next = time.monotonic() + LOOK_SECONDS
-        used = self._used(kernel.watcher for kernel in self._kernels.values())
+        used = memory_watch.used(kernel.watcher for kernel in self._kernels.values())
         for kernel in self._kernels.values():
             if used[kernel.watcher] > self._settings["memory"]:
                 kernel.kill()
@@ -329,7 +150,7 @@ class Server:
         slot = next(n for n in range(len(taken) + 1) if n not in taken)
         first = self._settings["uid"]
         uid = None if first is None else first + slot
-        watcher = start(name, uid, argv, self._settings)
+        watcher = locked_kernel.start(name, uid, argv, self._settings)
         self._kernels[os.pidfd_open(watcher)] = Kernel(name, grader, slot, watcher)
         grader.say(started=name)
 
@@ -339,12 +160,12 @@ def import_what_notebooks_need(modules: list[str]) -> None:
 
     What cannot be imported in here is left to the notebooks' own attempts.
     """
-    for name in (*WARM_MODULES, "batch_kernel", "memory_watch"):
+    for name in WARM_MODULES:
         importlib.import_module(name)
     for name in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    sys.modules["batch_kernel"].rehearse()
+    batch_kernel.rehearse()
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     gc.collect()
@@ -354,7 +175,7 @@ def import_what_notebooks_need(modules: list[str]) -> None:
 def main() -> None:
     """Import, then serve."""
     settings = json.loads(sys.argv[1])
-    call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
+    locked_kernel.hide_memory()
     listener = socket.socket(fileno=settings["listener"])
     import_what_notebooks_need(settings["modules"])
     Server(listener, settings).serve()

@@ -185,3 +185,13 @@ def test_examples_hold_tensors():
     module = Affine(**prepared["build"]).double()
     module.load_state_dict(prepared["weights"])
     assert module(**prepared["inputs"]).shape == (2, 3)
+
+
+def test_only_some_places_of_a_result_are_compared():
+    inputs = {"x": X, "compared": X > 0}
+    outcome = run("partly_compared", lambda x: 2 * x, inputs)
+    np.testing.assert_array_equal(outcome.outputs["result"], np.where(X > 0, 2 * X, 0))
+    outcome = run("partly_compared", lambda x: x.masked_fill(x < 0, torch.nan), inputs)
+    np.testing.assert_array_equal(outcome.outputs["result"], np.where(X > 0, X, 0))
+    outcome = run("partly_compared", lambda x: x[:, :2], inputs)
+    assert outcome.outputs["result"].shape == (2, 2)

@@ -15,6 +15,7 @@ from attention_course.drivers import (
     caching,
     decoding,
     devices,
+    distilling,
     functions,
     modules,
     pairs,
@@ -58,6 +59,12 @@ DRIVERS: dict[str, Driver] = {
     "encoder_pair": Driver(pairs.call_pair, pairs.as_encoders),
     "state_dict": Driver(pairs.call_state_dict, tensors.as_tensors),
     "cached_layer": Driver(caching.call_cached_layer, tensors.as_tensors),
+    "initialiser": Driver(distilling.call_initialiser, distilling.two_models),
+    "distillation_step": Driver(distilling.call_distillation_step, distilling.two_models),
+    "swap": Driver(distilling.call_swap, distilling.two_models),
+    "counterfactual": Driver(distilling.call_counterfactual, distilling.two_models),
+    "sized": Driver(distilling.call_sized),
+    "race": Driver(distilling.call_race),
 }
 
 

@@ -9,6 +9,7 @@ from attention_course.explorers.decoder_stepper import decoder_stepper
 from attention_course.explorers.distance_products import distance_products
 from attention_course.explorers.four_heads import four_heads
 from attention_course.explorers.fused_matrix import fused_matrix
+from attention_course.explorers.layer_map import layer_map
 from attention_course.explorers.mask_painter import mask_painter
 from attention_course.explorers.mask_trio import mask_trio
 from attention_course.explorers.memory_window import memory_window
@@ -18,6 +19,7 @@ from attention_course.explorers.ring_lift import ring_lift
 from attention_course.explorers.sampling_explorer import sampling_explorer
 from attention_course.explorers.scale_explorer import scale_explorer
 from attention_course.explorers.span_matrix import span_matrix
+from attention_course.explorers.temperature_explorer import temperature_explorer
 from attention_course.explorers.three_scores import three_scores
 from attention_course.explorers.wave_table import wave_table
 
@@ -31,6 +33,7 @@ __all__ = [
     "distance_products",
     "four_heads",
     "fused_matrix",
+    "layer_map",
     "mask_painter",
     "mask_trio",
     "memory_window",
@@ -40,6 +43,7 @@ __all__ = [
     "sampling_explorer",
     "scale_explorer",
     "span_matrix",
+    "temperature_explorer",
     "three_scores",
     "wave_table",
 ]

@@ -1,0 +1,473 @@
+"""Chapter 12: soft targets of one teacher, with a temperature, and of several."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from attention_course.judging import Case
+from autograder.exercise import Exercise, Group, Misconception
+from autograder.exercises._ch12_parts import (
+    divergence,
+    draw_real,
+    draw_sizes_of_tokens,
+    poisoned,
+)
+
+# --- soft_loss -----------------------------------------------------------------------------------
+
+
+def soft_loss_cases(rng):
+    """Temperatures above and below 1; padding with poison; large logits."""
+    for group, scale, low, high, about in (
+        ("values", 2.0, 1.8, 2.5, "a temperature above 1"),
+        ("values", 1.5, 0.5, 0.7, "a temperature below 1"),
+        ("large", 900.0, 3.0, 4.0, "logits in the hundreds"),
+    ):
+        batch, length, classes = draw_sizes_of_tokens(rng)
+        real = draw_real(rng, batch, length)
+        shape = (batch, length, classes)
+        yield Case(
+            group,
+            {
+                "student_logits": poisoned(scale * rng.normal(size=shape), real, 6.0),
+                "teacher_logits": poisoned(scale * rng.normal(size=shape), real, 6.0),
+                "real": real,
+                "temperature": round(float(rng.uniform(low, high)), 3),
+            },
+            about,
+        )
+
+
+def soft_loss_reference(student_logits, teacher_logits, real, temperature):
+    """Token by token, logits less their log-sum-exp."""
+    total = 0.0
+    for row, place in real.nonzero().tolist():
+        teacher = teacher_logits[row, place].detach() / temperature
+        student = student_logits[row, place] / temperature
+        gap = teacher - teacher.logsumexp(0) - student + student.logsumexp(0)
+        total = total + torch.dot(teacher.softmax(0), gap)
+    return temperature**2 * total / int(real.sum())
+
+
+def _soft(student_logits, teacher_logits, real, temperature):
+    teacher = teacher_logits.detach() / temperature
+    return temperature**2 * divergence(teacher, student_logits / temperature)[real].mean()
+
+
+def temperature_on_the_student_only(student_logits, teacher_logits, real, temperature):
+    """T on one side."""
+    return _soft(student_logits, temperature * teacher_logits, real, temperature)
+
+
+def temperature_on_the_teacher_only(student_logits, teacher_logits, real, temperature):
+    """T on the other side."""
+    return _soft(temperature * student_logits, teacher_logits, real, temperature)
+
+
+def square_forgotten(student_logits, teacher_logits, real, temperature):
+    """No T²."""
+    return _soft(student_logits, teacher_logits, real, temperature) / temperature**2
+
+
+def temperature_not_squared(student_logits, teacher_logits, real, temperature):
+    """T for T²."""
+    return _soft(student_logits, teacher_logits, real, temperature) / temperature
+
+
+def logits_times_temperature(student_logits, teacher_logits, real, temperature):
+    """Multiplies."""
+    return temperature**4 * _soft(student_logits, teacher_logits, real, 1 / temperature)
+
+
+def direction_turned_round(student_logits, teacher_logits, real, temperature):
+    """KL(student ‖ teacher)."""
+    teacher, student = teacher_logits.detach() / temperature, student_logits / temperature
+    return temperature**2 * divergence(student, teacher)[real].mean()
+
+
+def padding_counted(student_logits, teacher_logits, real, temperature):
+    """All places."""
+    return _soft(student_logits, teacher_logits, torch.ones_like(real), temperature)
+
+
+def divided_by_the_batch(student_logits, teacher_logits, real, temperature):
+    """`batchmean` over sentences."""
+    return _soft(student_logits, teacher_logits, real, temperature) * real.sum() / len(real)
+
+
+def divided_by_the_classes_too(student_logits, teacher_logits, real, temperature):
+    """`reduction="mean"`."""
+    classes = student_logits.shape[-1]
+    return _soft(student_logits, teacher_logits, real, temperature) / classes
+
+
+def divided_by_padding_too(student_logits, teacher_logits, real, temperature):
+    """Zeros at padding take part in the mean."""
+    return _soft(student_logits, teacher_logits, real, temperature) * real.double().mean()
+
+
+def sentence_means_first(student_logits, teacher_logits, real, temperature):
+    """A mean for each sentence first."""
+    teacher = teacher_logits.detach() / temperature
+    rows = divergence(teacher, student_logits / temperature) * real
+    return temperature**2 * (rows.sum(1) / real.sum(1)).mean()
+
+
+def probabilities_for_logarithms(student_logits, teacher_logits, real, temperature):
+    """`kl_div` with probabilities as its first argument."""
+    student = (student_logits / temperature).softmax(-1)[real]
+    teacher = (teacher_logits.detach() / temperature).softmax(-1)[real]
+    return temperature**2 * F.kl_div(student, teacher, reduction="batchmean")
+
+
+def divided_after_the_logarithm(student_logits, teacher_logits, real, temperature):
+    """log-softmax first, then / T."""
+    student = student_logits.log_softmax(-1)[real] / temperature
+    teacher = (teacher_logits.detach() / temperature).softmax(-1)[real]
+    return temperature**2 * F.kl_div(student, teacher, reduction="batchmean")
+
+
+def cross_entropy_for_divergence(student_logits, teacher_logits, real, temperature):
+    """Without the teacher's entropy: the same gradient, another value."""
+    teacher = (teacher_logits.detach() / temperature).softmax(-1)[real]
+    student = (student_logits / temperature).log_softmax(-1)[real]
+    return -(temperature**2) * (teacher * student).sum(-1).mean()
+
+
+def teacher_learns_too(student_logits, teacher_logits, real, temperature):
+    """Nothing is detached."""
+    rows = divergence(teacher_logits / temperature, student_logits / temperature)
+    return temperature**2 * rows[real].mean()
+
+
+def softmax_overflows(student_logits, teacher_logits, real, temperature):
+    """Logarithm of a softmax."""
+    teacher = (teacher_logits.detach() / temperature).softmax(-1)
+    student = (student_logits / temperature).softmax(-1)
+    return temperature**2 * (teacher * (teacher / student).log()).sum(-1)[real].mean()
+
+
+def by_kl_div(student_logits, teacher_logits, real, temperature):
+    """Right: PyTorch's `kl_div` over real rows, both as logarithms."""
+    student, teacher = (
+        (logits[real] / temperature).log_softmax(-1)
+        for logits in (student_logits, teacher_logits.detach())
+    )
+    return temperature**2 * F.kl_div(student, teacher, reduction="batchmean", log_target=True)
+
+
+def by_cross_entropy_less_entropy(student_logits, teacher_logits, real, temperature):
+    """Right: cross-entropy minus the teacher's entropy."""
+    with torch.no_grad():
+        aim = (teacher_logits / temperature).softmax(-1)
+        entropy = torch.special.entr(aim).sum(-1)
+    crossed = F.cross_entropy((student_logits / temperature).mT, aim.mT, reduction="none")
+    return ((crossed - entropy) * real).sum() / real.sum() * temperature**2
+
+
+def by_hand_with_zeros(student_logits, teacher_logits, real, temperature):
+    """Right: by hand, zeros at padding, divided by the number of tokens."""
+    student = student_logits / temperature
+    student = student - student.logsumexp(-1, keepdim=True)
+    teacher = teacher_logits.detach() / temperature
+    teacher = teacher - teacher.logsumexp(-1, keepdim=True)
+    rows = torch.einsum("blc,blc->bl", teacher.exp(), teacher - student)
+    return torch.where(real, rows, 0.0).sum() * temperature * temperature / real.sum()
+
+
+SOFT_LOSS = Exercise(
+    id="soft_loss",
+    title="Soft targets with a temperature",
+    asks="Give T² times the mean divergence of the student from the softened teacher.",
+    parameters=("student_logits", "teacher_logits", "real", "temperature"),
+    outputs=("loss", "gradient of student_logits", "gradient of teacher_logits"),
+    driver="tensor_function",
+    seconds=5.0,
+    groups={
+        "values": Group(3, "temperatures above and below 1"),
+        "large": Group(1, "large logits"),
+    },
+    cases=soft_loss_cases,
+    reference=soft_loss_reference,
+    misconceptions=(
+        Misconception(
+            temperature_on_the_student_only,
+            "Only the student's logits are divided by the temperature.",
+            "Both distributions are softened.",
+        ),
+        Misconception(
+            temperature_on_the_teacher_only,
+            "Only the teacher's logits are divided by the temperature.",
+            "Both distributions are softened.",
+        ),
+        Misconception(
+            square_forgotten,
+            "The factor T² is missing.",
+            "How do the gradients shrink when T grows?",
+        ),
+        Misconception(
+            temperature_not_squared,
+            "The factor is T instead of T².",
+            "How do the gradients shrink when T grows?",
+        ),
+        Misconception(
+            logits_times_temperature,
+            "The logits are multiplied by the temperature, which makes them sharper.",
+            "Should a high temperature give a flatter distribution?",
+        ),
+        Misconception(
+            direction_turned_round,
+            "This is KL(student ‖ teacher): the two are exchanged.",
+            "Whose probabilities weigh the logarithms?",
+        ),
+        Misconception(
+            padding_counted,
+            "Places without a token are counted.",
+            "Which places does `real` mark?",
+        ),
+        Misconception(
+            divided_by_the_batch,
+            "The sum is divided by the number of sentences: `batchmean` of three axes does that.",
+            "How many tokens are there?",
+        ),
+        Misconception(
+            divided_by_the_classes_too,
+            'The sum is divided by the number of classes, too: `reduction="mean"` does that.',
+            "One divergence for each token: a sum over classes.",
+        ),
+        Misconception(
+            divided_by_padding_too,
+            "The sum is divided by all places, padding too.",
+            "How many tokens are there?",
+        ),
+        Misconception(
+            sentence_means_first,
+            "Each sentence is averaged first, so a token in a short one weighs more.",
+            "Every token should weigh the same.",
+        ),
+        Misconception(
+            probabilities_for_logarithms,
+            "`kl_div` got probabilities where it wants log-probabilities.",
+            "A divergence is never negative. What does `F.kl_div` ask of its first argument?",
+        ),
+        Misconception(
+            divided_after_the_logarithm,
+            "The student's log-probabilities are divided by T: they no longer sum to 1.",
+            "Divide the logits, then take the log-softmax.",
+        ),
+        Misconception(
+            cross_entropy_for_divergence,
+            "This is the cross-entropy; the divergence is smaller by the teacher's entropy.",
+            "What should the loss be if student and teacher agree?",
+        ),
+        Misconception(
+            teacher_learns_too,
+            "The loss sends a gradient to the teacher.",
+            "Cut the teacher's logits off.",
+        ),
+        Misconception(
+            softmax_overflows,
+            "A probability vanishes and its logarithm is infinite.",
+            "Is there one function for the logarithm of the softmax?",
+        ),
+    ),
+    accepted=(by_kl_div, by_cross_entropy_less_entropy, by_hand_with_zeros),
+)
+
+# --- teacher_average -----------------------------------------------------------------------------
+
+
+def teacher_average_cases(rng):
+    """Three teachers with unequal weights, in both spaces; one more axis."""
+    for space, lead, temperature, about in (
+        ("probabilities", (2,), 2.0, "probabilities are averaged"),
+        ("logits", (2,), 3.0, "logits are averaged"),
+        ("probabilities", (2, 4), 0.5, "probabilities, one more axis"),
+        ("logits", (4, 2), 0.6, "logits, one more axis"),
+    ):
+        teachers, classes = 3, 5
+        yield Case(
+            space,
+            {
+                "logits": 2 * rng.normal(size=(teachers, *lead, classes)),
+                "weights": rng.permutation([0.5, 1.5, 4.0]) * rng.uniform(0.8, 1.2, 3),
+                "temperature": temperature + round(float(rng.uniform(0, 0.2)), 3),
+                "space": space,
+            },
+            about,
+        )
+
+
+def teacher_average_reference(logits, weights, temperature, space):
+    """NumPy's weighted average, in float64."""
+    weights, scaled = weights.numpy(), logits.numpy() / temperature
+
+    def softmax(x):
+        powers = np.exp(x - x.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True)
+
+    if space == "logits":
+        return torch.from_numpy(softmax(np.average(scaled, axis=0, weights=weights)))
+    return torch.from_numpy(np.average(softmax(scaled), axis=0, weights=weights))
+
+
+def _weighted(values, weights):
+    return torch.tensordot(weights / weights.sum(), values, dims=1)
+
+
+def _averaged(logits, weights, temperature, space):
+    if space == "logits":
+        return _weighted(logits / temperature, weights).softmax(-1)
+    return _weighted((logits / temperature).softmax(-1), weights)
+
+
+def always_probabilities(logits, weights, temperature, space):
+    """Ignores `space`."""
+    return _averaged(logits, weights, temperature, "probabilities")
+
+
+def always_logits(logits, weights, temperature, space):
+    """Ignores `space`."""
+    return _averaged(logits, weights, temperature, "logits")
+
+
+def all_teachers_alike(logits, weights, temperature, space):
+    """Ignores the weights."""
+    return _averaged(logits, torch.ones_like(weights), temperature, space)
+
+
+def weights_not_normalised(logits, weights, temperature, space):
+    """A weighted sum."""
+    if space == "logits":
+        return (weights.sum() * _weighted(logits / temperature, weights)).softmax(-1)
+    return weights.sum() * _averaged(logits, weights, temperature, space)
+
+
+def softmax_over_weights(logits, weights, temperature, space):
+    """Takes a softmax of the weights."""
+    return _averaged(logits, weights.softmax(0), temperature, space)
+
+
+def temperature_forgotten(logits, weights, temperature, space):
+    """T = 1."""
+    return _averaged(logits, weights, 1.0, space)
+
+
+def made_sharper(logits, weights, temperature, space):
+    """Multiplies by T."""
+    return _averaged(logits, weights, 1 / temperature, space)
+
+
+def mean_logits_returned(logits, weights, temperature, space):
+    """Forgets the softmax at the end."""
+    if space == "logits":
+        return _weighted(logits / temperature, weights)
+    return _averaged(logits, weights, temperature, space)
+
+
+def best_teacher_only(logits, weights, temperature, space):
+    """The one with the largest weight."""
+    return (logits[weights.argmax()] / temperature).softmax(-1)
+
+
+def softened_after_averaging(logits, weights, temperature, space):
+    """Averages at T = 1, then softens the mean distribution."""
+    mean = _averaged(logits, weights, 1.0, space)
+    return (mean.log() / temperature).softmax(-1)
+
+
+def one_by_one(logits, weights, temperature, space):
+    """Right: a loop over teachers."""
+    total = 0.0
+    for teacher, weight in zip(logits, weights, strict=True):
+        scaled = teacher / temperature
+        total = total + weight * (scaled.softmax(-1) if space == "probabilities" else scaled)
+    total = total / weights.sum()
+    return total if space == "probabilities" else F.softmax(total, dim=-1)
+
+
+def by_log_probabilities(logits, weights, temperature, space):
+    """Right: the mean of log-probabilities differs from that of logits by a constant."""
+    shares = weights / weights.sum()
+    logs = (logits / temperature).log_softmax(-1)
+    if space == "logits":
+        return torch.einsum("t,t...->...", shares, logs).softmax(-1)
+    return torch.einsum("t,t...->...", shares, logs.exp())
+
+
+def by_broadcasting(logits, weights, temperature, space):
+    """Right: weights with axes of length 1."""
+    shares = (weights / weights.sum()).reshape(-1, *[1] * (logits.dim() - 1))
+    if space == "probabilities":
+        return (shares * torch.softmax(logits / temperature, -1)).sum(0)
+    return torch.softmax((shares * logits).sum(0) / temperature, -1)
+
+
+TEACHER_AVERAGE = Exercise(
+    id="teacher_average",
+    title="Several teachers",
+    asks="Average several teachers' distributions, as probabilities or as logits.",
+    parameters=("logits", "weights", "temperature", "space"),
+    driver="tensor_function",
+    groups={
+        "probabilities": Group(1.5, "probabilities are averaged"),
+        "logits": Group(1.5, "logits are averaged"),
+    },
+    cases=teacher_average_cases,
+    reference=teacher_average_reference,
+    misconceptions=(
+        Misconception(
+            always_probabilities,
+            "Probabilities are averaged, whatever `space` says.",
+            "What does your function do differently for logits?",
+        ),
+        Misconception(
+            always_logits,
+            "Logits are averaged, whatever `space` says.",
+            "What does your function do differently for probabilities?",
+        ),
+        Misconception(
+            all_teachers_alike,
+            "All teachers count alike; `weights` is not used.",
+            "Where do the weights enter?",
+        ),
+        Misconception(
+            weights_not_normalised,
+            "The weights are not divided by their sum.",
+            "What do the weights of an average sum to?",
+        ),
+        Misconception(
+            softmax_over_weights,
+            "The weights go through a softmax; the contract divides them by their sum.",
+            "What should weights 1 and 3 become?",
+        ),
+        Misconception(
+            temperature_forgotten,
+            "The temperature has no effect.",
+            "Where is it divided by?",
+        ),
+        Misconception(
+            made_sharper,
+            "The logits are multiplied by the temperature.",
+            "Should a high temperature give a flatter distribution?",
+        ),
+        Misconception(
+            mean_logits_returned,
+            "For logits the result is no distribution: the softmax at the end is missing.",
+            "What do the entries of a row sum to?",
+        ),
+        Misconception(
+            best_teacher_only,
+            "Only one teacher is heard.",
+            "Every teacher takes part.",
+        ),
+        Misconception(
+            softened_after_averaging,
+            "The teachers are averaged first and softened afterwards.",
+            "Which comes first in the contract?",
+        ),
+    ),
+    accepted=(one_by_one, by_log_probabilities, by_broadcasting),
+)

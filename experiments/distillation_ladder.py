@@ -1,0 +1,185 @@
+"""Record what students of one to three layers learn from labels, opinions and hidden states.
+
+    nice -n 15 python experiments/distillation_ladder.py
+
+takes about ten minutes of computing and writes `distillation_ladder.csv` (a row for each model) and
+`distillation_ladder.txt` (the log) into `attention_course/data/records/`. Chapter 12 plots them.
+
+Each seed has sentences, a teacher and students of its own. All students of a seed have the width of
+the teacher and make the same number of steps, on 100 labelled sentences or on 1,600 others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from attention_course.data import distillation_records as records
+from attention_course.distillation import (
+    WordModel,
+    fit,
+    from_labels,
+    from_logits,
+    hard_labels,
+    logits_of,
+    make_word_task,
+)
+from attention_course.distillation.words import PADDING, Sentences, WordTask
+
+SEEDS = (0, 1, 2, 3, 4)
+SIZES = {"labelled": 100, "teacher's": 1000, "transfer": 1600, "test": 600}
+D_MODEL, HEADS, TEACHER_LAYERS = 64, 4, 3
+TEACHER_STEPS, STEPS, RATE = 300, 200, 4e-3
+TEMPERATURE, TEMPERATURES = 2.0, (0.5, 1.0, 4.0, 8.0)
+LAYERS = (1, 2)
+# Student's and teacher's indices of states; the last ones always meet.
+LAYER_MAPS = {1: [(1, 3)], 2: [(1, 1), (2, 3)], 3: [(1, 1), (2, 2), (3, 3)]}
+CUT = {1: (0,), 2: (0, 2)}  # teacher layers that a student cut out of it begins with
+COLUMNS = (
+    *("seed", "inputs", "signal", "layers", "temperature", "parameters"),
+    *("accuracy", "agreement", "copied", "seconds"),
+)
+MACHINE = "2 shared x86 cores, one thread, low priority"
+
+
+def new_model(task: WordTask, layers: int, seed: int) -> WordModel:
+    """A fresh model of the task."""
+    torch.manual_seed(seed)
+    return WordModel(len(task.french), len(task.english), D_MODEL, HEADS, layers)
+
+
+def cut_out(task: WordTask, teacher: WordModel, layers: int, seed: int) -> WordModel:
+    """A student with the teacher's weights outside its layers, and some of its layers."""
+    student = new_model(task, layers, seed)
+    for part in ("embedding", "positions", "norm", "head"):
+        getattr(student, part).load_state_dict(getattr(teacher, part).state_dict())
+    for layer, number in zip(student.layers, CUT[layers], strict=True):
+        layer.load_state_dict(teacher.layers[number].state_dict())
+    return student
+
+
+def from_states(teacher: WordModel, words: torch.Tensor, layers: int):
+    """Learn from opinions, and from hidden states by a layer map, with equal shares."""
+    opinions = from_logits(logits_of(teacher, words), TEMPERATURE)
+    pairs = LAYER_MAPS[layers]
+
+    def loss(model, batch, rows, length):
+        with torch.no_grad():
+            aims = teacher.states(batch)
+        found, tokens = model.states(batch), batch != PADDING
+        gaps = [F.mse_loss(found[ours][tokens], aims[theirs][tokens]) for ours, theirs in pairs]
+        return opinions(model, batch, rows, length) + sum(gaps) / len(gaps)
+
+    return loss
+
+
+def habits(model: WordModel, teacher: WordModel, test: Sentences) -> dict[str, float]:
+    """Accuracy, agreement with the teacher, and the share of its mistakes that are repeated."""
+    chosen, taught = (logits_of(one, test.words).argmax(-1) for one in (model, teacher))
+    tokens, same = test.words != PADDING, chosen == taught
+    wrong = tokens & (taught != test.labels)
+    shares = {
+        "accuracy": (chosen == test.labels)[tokens],
+        "agreement": same[tokens],
+        "copied": same[wrong],
+    }
+    return {name: round(float(share.double().mean()), 5) for name, share in shares.items()}
+
+
+def plans(task: WordTask, teacher: WordModel) -> Iterator[tuple]:
+    """Yield (inputs, signal, layers, temperature, loss, whether cut out of the teacher)."""
+    for inputs in ("labelled", "transfer"):
+        some = task.sets[inputs]
+        opinions = logits_of(teacher, some.words)
+        soft = from_logits(opinions, TEMPERATURE)
+        for layers in LAYERS:
+            yield inputs, "gold", layers, "", from_labels(some.labels), False
+            labels = hard_labels(opinions, some.words)
+            yield inputs, "hard", layers, "", from_labels(labels), False
+            yield inputs, "soft", layers, TEMPERATURE, soft, False
+            states = from_states(teacher, some.words, layers)
+            yield inputs, "soft + hidden", layers, TEMPERATURE, states, False
+            yield inputs, "soft, cut out", layers, TEMPERATURE, soft, True
+        yield inputs, "soft", TEACHER_LAYERS, TEMPERATURE, soft, False
+        for temperature in TEMPERATURES:
+            yield inputs, "soft", 1, temperature, from_logits(opinions, temperature), False
+
+
+def one_seed(seed: int, sizes: dict[str, int], steps: int) -> Iterator[dict[str, Any]]:
+    """Train a teacher and its students; yield a row for each."""
+    task = make_word_task(100 + seed, sizes)
+    start = time.process_time()
+    teacher, lessons = new_model(task, TEACHER_LAYERS, seed), task.sets["teacher's"]
+    aims = from_labels(lessons.labels)
+    options = {"steps": steps * TEACHER_STEPS // STEPS, "seed": seed, "rate": RATE}
+    fit(teacher, lessons.words, aims, **options)
+    yield _row(seed, "teacher's", "teacher", "", teacher, teacher, task, start)
+    for inputs, signal, layers, temperature, loss, is_cut in plans(task, teacher):
+        start, first = time.process_time(), 1000 + seed
+        student = (
+            cut_out(task, teacher, layers, first) if is_cut else new_model(task, layers, first)
+        )
+        fit(student, task.sets[inputs].words, loss, steps=steps, seed=seed, rate=RATE)
+        yield _row(seed, inputs, signal, temperature, student, teacher, task, start)
+
+
+def _row(seed, inputs, signal, temperature, model, teacher, task, start) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "inputs": inputs,
+        "signal": signal,
+        "layers": len(model.layers),
+        "temperature": temperature,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        **habits(model, teacher, task.sets["test"]),
+        "seconds": round(time.process_time() - start, 1),
+    }
+
+
+def record(folder: Path, seeds: tuple[int, ...], sizes: dict[str, int], steps: int) -> None:
+    """Make all runs, one seed after the other, and write the files as they go."""
+    torch.set_num_threads(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        (folder / records.RUNS.name).open("w", encoding="utf-8", newline="") as table,
+        (folder / records.RUNS.with_suffix(".txt").name).open("w", encoding="utf-8") as log,
+    ):
+
+        def say(line: str) -> None:
+            print(line, file=log, flush=True)
+            print(line, flush=True)
+
+        say(
+            f"{datetime.date.today()}, {MACHINE}; Python {platform.python_version()}, torch "
+            f"{torch.__version__}"
+        )
+        say(f"sentences: {sizes}; {steps} steps for each student; seeds {seeds}")
+        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for seed in seeds:
+            for row in one_seed(seed, sizes, steps):
+                writer.writerow(row)
+                table.flush()
+                say(", ".join(f"{name} {x}" for name, x in row.items() if x != ""))
+        say(f"done after {time.process_time() / 60:.1f} minutes of computing")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=records.RUNS.parent, help="where to write")
+    parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
+    arguments = parser.parse_args()
+    if arguments.small:
+        small = {"labelled": 20, "teacher's": 40, "transfer": 40, "test": 20}
+        record(arguments.folder, SEEDS[:1], small, 2)
+    else:
+        record(arguments.folder, SEEDS, SIZES, STEPS)

@@ -38,7 +38,7 @@ from attention_course.distillation.words import PADDING, Sentences, WordTask
 SEEDS = (0, 1, 2, 3, 4)
 SIZES = {"labelled": 100, "teacher's": 1000, "transfer": 1600, "test": 600}
 D_MODEL, HEADS, TEACHER_LAYERS = 64, 4, 3
-TEACHER_STEPS, STEPS, RATE = 300, 200, 4e-3
+TEACHER_STEPS, STEPS, RATE = 300, 150, 6e-3
 TEMPERATURE, TEMPERATURES = 2.0, (0.5, 1.0, 4.0, 8.0)
 LAYERS = (1, 2)
 # Student's and teacher's indices of states; the last ones always meet.

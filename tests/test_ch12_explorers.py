@@ -72,7 +72,7 @@ def test_maps_are_spread_evenly_unless_chosen():
         (lambda: layer_map(attention(13, 2), attention(1, 2)), ValueError, "at most 12"),
         (lambda: layer_map(chosen=[0]), ValueError, "each of the 2 student layers"),
         (lambda: layer_map(chosen=[0, 4]), ValueError, "from 0 to 3"),
-        (lambda: layer_map(tokens="abc"), TypeError, "one string"),
+        (lambda: layer_map(*[attention(1, 3)] * 2, "abc"), TypeError, "one string"),
     ],
 )
 def test_errors_name_the_argument(make, error, words):

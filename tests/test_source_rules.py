@@ -72,8 +72,8 @@ LARGE = {  # texts of about 100 kB, where growth is what matters
     "nested": "x = " + "(" * 150 + ")" * 150,
     "calls": "x = f" + "()" * 900,
     "attributes": "x = a" + ".b" * 3_000,
-    "no Python": "a b c\n" * 160_000,
-    "open brackets": "(" * 1_000_000,
+    "no Python": "a b c\n" * 30_000,
+    "open brackets": "(" * 200_000,
     "functions": "def f(): return f()\n" * 5_000,
     "magics": "%cd x\n" * 300,
 }
@@ -86,10 +86,8 @@ def test_a_large_source_hides_nothing(text):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["statements", "one name", "functions"])
-def test_a_source_of_a_megabyte_does_not_hang_the_search(name):
-    text = LARGE[name]
-    text *= 1_000_000 // len(text)
+def test_a_source_of_a_megabyte_does_not_hang_the_search():
+    text = LARGE["functions"] * 10
     before = time.process_time()
     assert any(f.what == "torch.softmax" for f in findings("softmax", [text, ANSWER]))
     assert time.process_time() - before < 300  # seconds instead of hours

@@ -24,7 +24,7 @@ NEXT_STEPS = {
     "timed out": "Look for a loop whose condition never changes.",
     "unusable": "The line “What was seen” names what does not fit. Of a function, look at the last "
     "line; of a module, at the names and shapes of its parts.",
-    "changed input": "Work on a copy: `scores = scores.copy()`; beware of `+=` and `x[...] = …`.",
+    "changed input": "Work on a copy: `+=` and `x[...] = …` write into the array that came in.",
     "forbidden call": "The text of the exercise says what to do without. Write it by hand.",
     "not refused": "The text says which inputs must raise, and with which exception.",
     "not attempted": "Replace the line `raise NotImplementedError` with your answer.",

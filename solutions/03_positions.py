@@ -29,10 +29,10 @@
 # %% [markdown]
 # **To read**, before or after: A. Vaswani et al. (2017), *Attention Is All You Need*, Section 3.5
 # (waves); P. Shaw, J. Uszkoreit and A. Vaswani (2018), *Self-Attention with Relative Position
-# Representations*, Section 3 (clipped distances); C. Raffel et al. (2020), *Exploring the Limits of
-# Transfer Learning with a Unified Text-to-Text Transformer*, Section 2.1 (one number for each head
-# and distance); J. Su et al. (2021), *RoFormer: Enhanced Transformer with Rotary Position
-# Embedding*, Section 3.
+# Representations* (clipped distances); C. Raffel et al. (2020), *Exploring the Limits of Transfer
+# Learning with a Unified Text-to-Text Transformer*, on position embeddings in the description of
+# the model (one number for each head and distance); J. Su et al. (2021), *RoFormer: Enhanced
+# Transformer with Rotary Position Embedding* (rotation).
 
 # %% [markdown]
 # **Symbols.** Long words for things; single letters for axes.
@@ -157,8 +157,8 @@ print(f"A causal mask alone is enough here: {'yes' if accuracies[3].min() > 0.9 
 # Without positions no training can help: texts that differ only in order give the same two scores,
 # so half of the answers are guesses. The causal mask tells places apart too, as each place sees a
 # different number of tokens; A. Haviv et al. (2022), *Transformer Language Models without
-# Positional Encodings Still Learn Positional Information*, found the same in large models. An
-# encoder has no such mask, and even decoders do better if they are told.
+# Positional Encodings Still Learn Positional Information*, found that causal language models
+# without positions can keep up with others. An encoder has no such mask: it must be told.
 #
 # How should one tell them? Not by the number 0, 1, 2, … itself in one component: far places would
 # drown everything else. And not by a one-hot vector: it would need as many components as places,
@@ -413,6 +413,9 @@ check("shift_matrix", shift_matrix)
 # </details>
 
 # %% [markdown]
+# For k = 0 nothing turns: M is the identity. The matrix for −k turns back: it is the inverse and,
+# since these are rotations, the transpose.
+#
 # So one matrix inside the queries' projection is enough for "look k places back", for all places at
 # once. That the network *can* do this is proven; that it *does* is another question. What the paper
 # reports is only that waves and a learned table gave "nearly identical results" (Table 3, row E).

@@ -32,9 +32,10 @@
 
 # %% [markdown]
 # **To read**, before or after: A. Vaswani et al. (2017), *Attention Is All You Need*, Section
-# 3.2.2; P. Michel, O. Levy and G. Neubig (2019), *Are Sixteen Heads Really Better than One?*,
-# Sections 2 and 3; N. Elhage et al. (2021), *A Mathematical Framework for Transformer Circuits*, on
-# heads that add up; PyTorch's tutorial *Learn the Basics*, pages "Tensors" and "Automatic
+# 3.2.2; P. Michel, O. Levy and G. Neubig (2019), *Are Sixteen Heads Really Better than One?*; N.
+# Elhage et al. (2021), *A Mathematical Framework for Transformer Circuits*, on heads that add up;
+# J.-B. Cordonnier, A. Loukas and M. Jaggi (2020), *On the Relationship between Self-Attention and
+# Convolutional Layers*; PyTorch's tutorial *Learn the Basics*, pages "Tensors" and "Automatic
 # Differentiation".
 
 # %% [markdown]
@@ -61,7 +62,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from attention_course import check
+from attention_course import check, example
 
 torch.set_num_threads(1)  # the tensors here are small: a second thread would only wait
 
@@ -246,6 +247,13 @@ check("multi_head", multi_head)
 # One reshape to (batch, heads, length, d_head) has the right shape and the wrong numbers. So has
 # one reshape at the end. And two such mistakes do not cancel.
 # </details>
+
+# %% [markdown]
+# Any public case can be taken in hand: `example` gives its inputs, by name.
+
+# %%
+inputs = example("multi_head", 1)
+print({name: np.shape(value) for name, value in inputs.items()})
 
 # %% [markdown]
 # ## 3 PyTorch in ten cells
@@ -753,7 +761,7 @@ for name, value in nn.MultiheadAttention(6, 2).state_dict().items():
 # 2. Return `(w_qkv, b_qkv, w_out, b_out)` in the layout of exercise 2: matrices to the right of x,
 #    shapes (d_model, 3 · d_model), (3 · d_model,), (d_model, d_model), (d_model,).
 # 3. A layer made with `bias=False` has neither `in_proj_bias` nor `out_proj.bias` in its state.
-#    Then give zeros of the right shapes, in the dtype of the weights.
+#    Then give zeros of the right shapes.
 # 4. Leave `state` unchanged. The check compares to 12 digits.
 #
 # Example: `out_proj.weight` `[[1., 2.], [3., 4.]]` becomes `w_out` `[[1., 3.], [2., 4.]]`.
@@ -855,7 +863,9 @@ ax.axis("off")
 plt.show()
 
 # %% [markdown]
-# Column 2 is feature 0 of head 0's *key*, which is column 4 in the chunked order.
+# An arrow leads from each column's place in the interleaved order, above, to its place in the
+# chunked one, below. Column 2 is feature 0 of head 0's *key*, which is column 4 in the chunked
+# order.
 #
 # ### Exercise 8: from interleaved to chunked
 # *9 minutes, medium, 2 points*
@@ -1125,8 +1135,8 @@ check("slice_heads", slice_heads)
 # ### Exercise 11: heads with a switch
 # *8 minutes, easy, 2 points*
 #
-# If heads add up, one can leave some out. Michel et al. (2019, Section 2.3) put a *gate* behind
-# each head: 1 as it is, 0 off.
+# If heads add up, one can leave some out. Michel et al. (2019) put a *gate* behind each
+# head: 1 as it is, 0 off.
 #
 # 1. `head_outputs` (batch, heads, length, d_head): the averages of the values, before the merge.
 # 2. `gates` (heads,): factors of any size.
@@ -1217,9 +1227,10 @@ print(
 
 # %% [markdown]
 # Every other key keeps a weight of about e⁻ᵝ, so the difference falls like that, until rounding is
-# all that is left. So a convolution is a *special case*: heads whose weights ignore what the tokens
-# say. The analogy ends where attention begins: a filter's places are fixed, a head chooses them
-# anew for every token. And nothing here says that trained heads *become* filters.
+# all that is left; it is exactly 0 for no finite β. So a convolution is a *special case*: heads
+# whose weights ignore what the tokens say. The analogy ends where attention begins: a filter's
+# places are fixed, a head chooses them anew for every token. And nothing here says that trained
+# heads *become* filters.
 
 # %% [markdown]
 # ### Does the number of heads matter?
@@ -1301,8 +1312,7 @@ print(
 # head of width 1 scores by a product of two plain numbers, which is a poor way to single out a
 # position. *Where* the best number lies depends on the task: with another task, an MLP behind the
 # layer or longer training, the curves may look different. This is one small task, not a law. In
-# trained transformers many heads can be removed afterwards with little loss (Michel et al. 2019,
-# Section 3).
+# trained transformers many heads can be removed afterwards with little loss (Michel et al. 2019).
 
 # %% [markdown]
 # ## Common mistakes
@@ -1331,15 +1341,15 @@ print(
 # - The number of heads changes neither the parameters nor the products; it changes how many places
 #   a query can look at without mixing them.
 #
-# Next: positions have been missing or made up so far, and a layer of attention is only half of a
-# transformer's block.
+# Next: a layer of attention is only half of a transformer's block. The other half, and what holds
+# the two together.
 
 # %% [markdown]
 # ## Challenge: which heads matter?
 # *25 minutes, hard, 3 points*
 #
-# Michel et al. (2019, equation 2) measure the importance of a head by how strongly the loss reacts
-# to its gate, where all gates are 1: the mean over examples of $|\partial L / \partial g_h|$.
+# Michel et al. (2019) measure the importance of a head by how strongly the loss reacts to its gate,
+# where all gates are 1: the mean over examples of $|\partial L / \partial g_h|$.
 #
 # 1. `head_outputs` (batch, heads, length, d_head), `w_out`, `b_out` as in exercise 11; `target`
 #    (batch, length, d_model).

@@ -207,17 +207,17 @@ ADD_POSITIONS = Exercise(
         Misconception(
             embedding_not_scaled,
             "The token vectors are not multiplied by √d_model.",
-            "Read point 2 of the contract again.",
+            "Read point 2 of the exercise again.",
         ),
         Misconception(
             embedding_divided_by_root,
             "The token vectors are divided by √d_model; here they are made longer.",
-            "Read point 2 of the contract again. (Division is for attention scores.)",
+            "Read point 2 of the exercise again. (Division is for attention scores.)",
         ),
         Misconception(
             embedding_times_width,
             "The token vectors are multiplied by d_model instead of by its root.",
-            "Read point 2 of the contract again.",
+            "Read point 2 of the exercise again.",
         ),
         Misconception(
             root_of_the_length,
@@ -232,7 +232,7 @@ ADD_POSITIONS = Exercise(
         Misconception(
             positions_scaled,
             "The factor went to the positions instead of to the token vectors.",
-            "Read point 2 of the contract again.",
+            "Read point 2 of the exercise again.",
         ),
         Misconception(
             whole_table_added,

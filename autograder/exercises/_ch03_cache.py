@@ -262,17 +262,17 @@ CACHED_ROTARY_STEP = Exercise(
         Misconception(
             one_position_too_far,
             "Positions are one too large: `start` is the position of the first *new* token.",
-            "Read point 1 of the contract again.",
+            "Read point 1 of the exercise again.",
         ),
         Misconception(
             cached_keys_turned_again,
             "The cached keys are turned a second time.",
-            "Point 2 of the contract says in what state keys lie in the cache.",
+            "Point 2 of the exercise says in what state keys lie in the cache.",
         ),
         Misconception(
             new_keys_cached_unturned,
             "The new keys go into the cache as they came; the next step expects turned ones.",
-            "Point 2 of the contract says in what state keys lie in the cache.",
+            "Point 2 of the exercise says in what state keys lie in the cache.",
         ),
         Misconception(
             new_keys_never_turned,

@@ -225,7 +225,7 @@ LEARNED_POSITIONS = Exercise(
         Misconception(
             another_exception,
             "The right inputs are refused, but not with a ValueError.",
-            "The contract names the exception.",
+            "The exercise names the exception.",
         ),
         Misconception(
             past_the_end_is_zero,

@@ -214,7 +214,7 @@ RELATIVE_WEIGHTS = Exercise(
         Misconception(
             distance_has_the_wrong_sign,
             "The sign of the distance is turned round: keys before the query count as after it.",
-            "For query 3 and key 1, which number does point 1 of the contract give?",
+            "For query 3 and key 1, which number does point 1 of the exercise give?",
         ),
         Misconception(
             distance_without_sign,
@@ -243,7 +243,7 @@ RELATIVE_WEIGHTS = Exercise(
         ),
         Misconception(
             no_bias_far_away,
-            "Past the limit nothing is added; the contract asks for the number of the limit.",
+            "Past the limit nothing is added; the exercise asks for the number of the limit.",
             "Which number belongs to distance −9 when the limit is 3?",
         ),
         Misconception(
@@ -259,12 +259,12 @@ RELATIVE_WEIGHTS = Exercise(
         Misconception(
             bias_multiplied,
             "The scores are multiplied by the numbers.",
-            "Read point 3 of the contract again.",
+            "Read point 3 of the exercise again.",
         ),
         Misconception(
             bias_subtracted,
             "The numbers are taken off instead of added.",
-            "Read point 3 of the contract again.",
+            "Read point 3 of the exercise again.",
         ),
         Misconception(
             one_number_for_a_query,

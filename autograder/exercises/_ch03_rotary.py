@@ -130,8 +130,8 @@ def first_overwritten(x, positions, base):
 
 
 def rotated_in_place(x, positions, base):
-    """Writes into the caller's array (with the right numbers)."""
-    x[...] = rotated(x, positions, base)
+    """Writes into the caller's array, and reads what it has just written."""
+    x[...] = first_overwritten(x, positions, base)
     return x
 
 
@@ -188,7 +188,7 @@ ROTATE_PAIRS = Exercise(
         Misconception(
             halves_paired,
             "Component i is paired with i + d/2; here neighbours make a pair.",
-            "Which two components form pair 0 by the contract?",
+            "Which two components form pair 0 by the exercise?",
         ),
         Misconception(
             turned_with_the_clock,
@@ -252,7 +252,8 @@ ROTATE_PAIRS = Exercise(
         ),
         Misconception(
             rotated_in_place,
-            "The caller's `x` is overwritten.",
+            "The caller's `x` is overwritten, and each second component is computed from a first "
+            "one that was already turned.",
             "Assign into a new array, such as `np.empty_like(x)`.",
         ),
         Misconception(

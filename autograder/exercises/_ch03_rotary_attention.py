@@ -239,12 +239,12 @@ ROTARY_ATTENTION = Exercise(
         Misconception(
             rotary_not_scaled,
             "The scores are not divided by √d.",
-            "Read point 2 of the contract again. Turning does not change lengths.",
+            "Read point 2 of the exercise again. Turning does not change lengths.",
         ),
         Misconception(
             output_turned,
             "The output is turned as well; positions should only enter the scores.",
-            "Which arrays does the contract ask you to turn?",
+            "Which arrays does the exercise ask you to turn?",
         ),
         Misconception(
             added_not_turned,

@@ -285,7 +285,7 @@ SINUSOIDAL_TABLE = Exercise(
         Misconception(
             odd_width_loses_a_column,
             "With an odd width the last column is missing.",
-            "What does point 3 of the contract say about the last column?",
+            "What does point 3 of the exercise say about the last column?",
         ),
     ),
     accepted=(

@@ -124,6 +124,12 @@ def mask_used_inverted(queries, keys, values, lengths, causal):
     return _attend(queries, keys, values, ~mask), mask
 
 
+def mask_inverted_from_the_start(queries, keys, values, lengths, causal):
+    """True = hidden, used and returned."""
+    mask = _mask(queries, keys, lengths, causal)
+    return _attend(queries, keys, values, ~mask), ~mask
+
+
 def rows_hidden_instead_of_columns(queries, keys, values, lengths, causal):
     """The padding mask stands on the side of the queries."""
     places = torch.arange(queries.shape[2]) + keys.shape[2] - queries.shape[2]
@@ -197,12 +203,6 @@ def hidden_scores_zero(queries, keys, values, lengths, causal):
     """e to the 0 is 1."""
     mask = _mask(queries, keys, lengths, causal)
     return (_scores(queries, keys) * mask).softmax(dim=-1) @ values, mask
-
-
-def scaled_for_all_heads(queries, keys, values, lengths, causal):
-    """Divides by √(heads · d_head)."""
-    mask = _mask(queries, keys, lengths, causal)
-    return _attend(queries / queries.shape[1] ** 0.5, keys, values, mask), mask
 
 
 def outputs_of_padding_zeroed(queries, keys, values, lengths, causal):
@@ -294,6 +294,11 @@ ATTEND_WITH_PADDING = Exercise(
             "Look up what your function does with True: libraries differ.",
         ),
         Misconception(
+            mask_inverted_from_the_start,
+            "The mask is inverted: it is True for what should be hidden.",
+            "In this course True = may be seen. `F.scaled_dot_product_attention` agrees.",
+        ),
+        Misconception(
             rows_hidden_instead_of_columns,
             "The padding mask lies on the side of the queries, so real tokens still look at "
             "padded keys.",
@@ -336,11 +341,6 @@ ATTEND_WITH_PADDING = Exercise(
             _BEFORE,
         ),
         Misconception(hidden_scores_zero, "Hidden scores are set to 0, and e⁰ is 1.", _BEFORE),
-        Misconception(
-            scaled_for_all_heads,
-            "The scores are divided by the root of heads · d_head.",
-            "A head sums over its own d_head features.",
-        ),
         Misconception(
             outputs_of_padding_zeroed,
             "Outputs of padded *queries* are set to zero; the text hides padded *keys* only.",

@@ -34,18 +34,21 @@ def _case(group, about, rng, layer, heads, x, mask=None):
 
 
 def module_cases(rng):
-    """Sizes that all differ, masks of three shapes, and widths that don't divide."""
+    """A batch, a single sentence, masks of two shapes, and widths that don't divide."""
     batch, heads, length, d_head = parts.draw_head_sizes(rng)
     layer = parts.draw_layer(rng, heads * d_head)
     x = rng.normal(size=(batch, length, heads * d_head))
     yield _case("layer", f"{heads} heads, no mask", rng, layer, heads, x)
+    layer = parts.draw_layer(rng, 4)
+    yield _case("layer", "one sentence, no mask", rng, layer, 2, rng.normal(size=(1, 2, 4)))
     layer = parts.draw_layer(rng, 3)  # heads of width 1: masks are what these cases are about
     x = rng.normal(size=(2, 4, 3))
     mask = draw_mask(rng, 2, 1, 4, 4)
     yield _case("mask", "3 heads, a mask for each sentence", rng, layer, 3, x, mask)
-    mask = draw_mask(rng, 3, 4, 4)
-    yield _case("mask", "3 heads, a mask for each head", rng, layer, 3, x[:1], mask)
-    for d_model, heads in ((5, 3), (6, 4), (2, 3)):
+    layer = parts.draw_layer(rng, 2)
+    x = rng.normal(size=(1, 3, 2))
+    yield _case("mask", "a mask for each head", rng, layer, 2, x, draw_mask(rng, 2, 3, 3))
+    for d_model, heads in ((3, 2), (6, 4), (2, 3)):
         x = rng.normal(size=(1, 2, d_model))
         about = f"d_model = {d_model} with {heads} heads"
         yield _case("uneven", about, rng, parts.draw_layer(rng, d_model), heads, x)

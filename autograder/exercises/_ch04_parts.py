@@ -27,7 +27,8 @@ def draw_layer(rng: np.random.Generator, d_model: int) -> dict[str, np.ndarray]:
 def draw_head_sizes(rng: np.random.Generator) -> tuple[int, int, int, int]:
     """Draw (batch, heads, length, d_head), small, for answers with many outputs.
 
-    Only batch and d_head are equal, which nobody exchanges: three axes lie between them.
+    Only batch and d_head are equal: three axes lie between them, so nobody exchanges them. Who
+    scales by the batch is found out by a smaller case beside.
     """
     batch, heads = (int(n) for n in rng.permutation((2, 3)))
     return batch, heads, 4, batch
@@ -153,7 +154,10 @@ WRONG_STEPS: dict[str, dict[str, Callable]] = {
     "split_by_reshape": {"split": by_reshape},
     "merged_by_reshape": {"merge": merged_by_reshape},
     "split_and_merged_by_reshape": {"split": by_reshape, "merge": merged_by_reshape},
-    "heads_of_every_other_feature": {"split": every_other_feature},
+    "heads_of_every_other_feature": {
+        "split": every_other_feature,
+        "merge": merged_feature_by_feature,
+    },
     "merged_feature_by_feature": {"merge": merged_feature_by_feature},
     "keys_before_queries": {"chunk": keys_first},
     "values_before_queries": {"chunk": values_first},
@@ -199,11 +203,11 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "keys_before_queries": (
         "Queries and keys are exchanged: the first chunk of the columns was taken for the keys.",
-        "The order of the chunks is part of the contract: read it again.",
+        "The exercise states the order of the chunks: read it again.",
     ),
     "values_before_queries": (
         "The first chunk of the columns was taken for the values.",
-        "The order of the chunks is part of the contract: read it again.",
+        "The exercise states the order of the chunks: read it again.",
     ),
     "chunked_head_by_head": (
         "The columns were read head by head (queries, keys and values of head 0, then of head 1). "

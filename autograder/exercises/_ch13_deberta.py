@@ -164,12 +164,12 @@ RELATIVE_DISTANCE = Exercise(
 
 def disentangled_scores_cases(rng):
     """Two limits; one sentence with one head."""
-    s = draw_sizes(rng, "batch", "heads", "length", "width", among=(2, 3, 5, 6))
-    some = max(s.length, 5)
+    s = draw_sizes(rng, "length", "width", among=(5, 6, 7))
+    small = draw_sizes(rng, "batch", "heads", among=(2, 3))
     for group, batch, heads, length, largest, about in (
-        ("scores", s.batch, s.heads, some, 2, "a small limit"),
-        ("scores", s.heads, s.batch, some + 2, 4, "a larger limit"),
-        ("edges", 1, 1, some, 3, "one sentence, one head"),
+        ("scores", small.batch, small.heads, 4, 2, "a small limit"),
+        ("scores", 1, 2, s.length, 4, "a larger limit, one sentence"),
+        ("edges", 2, 1, 5, 3, "one head"),
     ):
         distance = relative_distance_reference(length, length, largest)
         inputs = {

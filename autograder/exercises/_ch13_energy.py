@@ -36,7 +36,8 @@ def training_footprint_cases(rng):
         ({"utilisation": [0.3, 1.2]}, "more than the peak"),
         ({"utilisation": [0.0, 0.5]}, "a utilisation of 0"),
         ({"pue": [0.9, 1.2]}, "a hall that gives energy back"),
-        ({"watts": [400.0, 300.0]}, "an interval that is turned round"),
+        ({"utilisation": [0.5, 0.3]}, "an interval that is turned round"),
+        ({"watts": [400.0, 300.0]}, "another one that is turned round"),
     ):
         yield Case("refused", inputs(**changes), about)
 
@@ -274,4 +275,12 @@ TRAINING_FOOTPRINT = Exercise(
         ),
     ),
     accepted=(footprint_by_ends, footprint_by_sorting, footprint_by_corners),
+    equivalent_mutants={
+        f"`(utilisation, watts, pue, grid)` → `({other})`": "all are asked the same question"
+        for other in (
+            "watts, utilisation, pue, grid",
+            "utilisation, pue, watts, grid",
+            "utilisation, watts, grid, pue",
+        )
+    },
 )

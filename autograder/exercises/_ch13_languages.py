@@ -392,8 +392,8 @@ def fertility_by_starts(tokens, languages, names, special):
     return tuple(result)
 
 
-FERTILITY = Exercise(
-    id="fertility",
+LANGUAGE_FERTILITY = Exercise(
+    id="language_fertility",
     title="Pieces for a word",
     asks="Say for each language how many pieces a word is cut into.",
     parameters=("tokens", "languages", "names", "special"),

@@ -210,6 +210,9 @@ PERMUTATION_MASKS = Exercise(
         ),
     ),
     accepted=(masks_by_scatter, masks_by_reordering, masks_in_numpy),
+    equivalent_mutants={
+        "`order.argsort(dim=-1)` → `order.argsort(dim=1)`": "there are two axes",
+    },
 )
 
 # --- permutation_loss ----------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch07_parts import draw_weights, shapes_of
 
-# (batch, length, memory, d_model, heads): all different, no width of 4.
-SIZES = ((2, 3, 5, 6, 2), (3, 4, 2, 6, 2), (2, 4, 5, 9, 3), (2, 5, 4, 6, 3))
+# (batch, length, memory, d_model, heads): batch, heads and a head's width differ; no width of 4.
+SIZES = ((4, 5, 2, 6, 2), (5, 4, 3, 6, 2), (5, 4, 2, 6, 3))
 
 
 class RelativeAttentionReference(nn.Module):
@@ -397,4 +397,11 @@ RELATIVE_ATTENTION = Exercise(
         ),
     ),
     accepted=(RelativeAttention, RelativeByEinsum, RelativeBySdpa),
+    equivalent_mutants={
+        "`self.to_positions(positions).unflatten(-1, shape)` → "
+        "`self.to_positions(positions).unflatten(1, shape)`": "positions have two axes",
+        "`F.pad(where, (1, 0)).flatten(-2)` → `F.pad(where, (1, 0)).flatten(2)`": (
+            "there are four axes"
+        ),
+    },
 )

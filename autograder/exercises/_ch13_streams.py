@@ -290,4 +290,5 @@ TWO_STREAMS = Exercise(
         ),
     ),
     accepted=(streams_as_one, streams_by_sdpa, streams_by_weights),
+    equivalent_mutants={"`w_k.shape[-1]` → `w_k.shape[1]`": "there are two axes"},
 )

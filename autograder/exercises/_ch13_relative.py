@@ -12,7 +12,7 @@ from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch07_parts import draw_weights, shapes_of
 
 # (batch, length, memory, d_model, heads): batch, heads and a head's width differ; no width of 4.
-SIZES = ((4, 5, 2, 6, 2), (5, 4, 3, 6, 2), (5, 4, 2, 6, 3))
+SIZES = ((4, 3, 2, 6, 2), (4, 2, 3, 6, 2), (4, 3, 2, 6, 3))
 
 
 class RelativeAttentionReference(nn.Module):
@@ -55,7 +55,7 @@ def relative_attention_cases(rng):
     """With and without memory; the table and both biases are random."""
     for group, (batch, length, memory, d_model, heads), about in (
         ("memory", SIZES[rng.integers(len(SIZES))], "with memory"),
-        ("empty", (2, 5, 0, 6, 3), "the first segment: no memory yet"),
+        ("empty", (1, 4, 0, 6, 3), "the first segment: no memory yet"),
     ):
         build = {"d_model": d_model, "heads": heads}
         weights = draw_weights(rng, shapes_of(RelativeAttentionReference(**build)))

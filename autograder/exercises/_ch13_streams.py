@@ -15,11 +15,11 @@ from autograder.exercises._ch13_orders import draw_orders, permutation_masks_ref
 def two_streams_cases(rng):
     """Masks of orders, in which one row is empty; any masks; large scores."""
     s = draw_sizes(rng, "d_model", "d_k", "d_v", among=(3, 5, 6))
-    batch, length = 2, 4
-    for group, size, kind, about in (
-        ("order", 1.0, "order", "masks of random orders"),
-        ("order", 1.0, "any", "any masks; each row sees something"),
-        ("large", 40.0, "order", "large scores"),
+    length = 4
+    for group, batch, size, kind, about in (
+        ("order", 2, 1.0, "order", "masks of random orders"),
+        ("order", 1, 1.0, "any", "any masks; each row sees something"),
+        ("large", 1, 40.0, "order", "large scores"),
     ):
         shape = (batch, length, length)
         masks = [draw_mask(rng, *shape) for _ in range(2)]

@@ -18,6 +18,7 @@ from traitlets.config import Config
 
 from attention_course import codec
 from attention_course.checks_file import FILE_NAME
+from autograder import course_map, ledger
 from autograder.exercises import of_chapter
 from autograder.masters import ROOT, MasterError, master_names, read_master
 
@@ -77,6 +78,14 @@ def build_into(scratch: Path, names: list[str], solutions: Path) -> None:
             raise MasterError(f"{name}.py:1: nbgrader refused the chapter:\n{result['log']}")
 
 
+def write_pages(folder: Path, solutions: Path) -> None:
+    """Write the course's map and its ledger of claims. Raises MasterError."""
+    masters = sorted(solutions.glob("[0-9][0-9]_*.py"))
+    (folder / course_map.FILE_NAME).write_text(course_map.map_text(masters), encoding="utf-8")
+    records = ledger.read(solutions / ledger.RECORDS.name)
+    (folder / ledger.FILE_NAME).write_text(ledger.claims_text(records), encoding="utf-8")
+
+
 def _swap_in(new: Path, old: Path) -> None:
     """Put the folder `new` in the place of `old`, with no moment at which both are missing."""
     aside = old.with_name(f".{old.name}.old")
@@ -96,6 +105,7 @@ def build(root: Path = ROOT, names: list[str] | None = None) -> list[str]:
             for kind in ("solutions", "course"):
                 (root / kind).mkdir(exist_ok=True)
                 _swap_in(Path(scratch) / kind / name, root / kind / name)
+        write_pages(root / "course", root / "solutions")
     return names
 
 

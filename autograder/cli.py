@@ -1,5 +1,5 @@
-"""The command line: `autograder list`, `try`, `build`, `audit`, `grade`, `late`, `export`,
-`report`, `demo`."""
+"""The command line: `autograder list`, `try`, `build`, `audit`, `ledger`, `grade`, `late`,
+`export`, `report`, `demo`."""
 
 from __future__ import annotations
 
@@ -71,6 +71,17 @@ def run_audit(arguments: argparse.Namespace) -> int:
     from autograder.audit.run import main
 
     return main(arguments.exercises)
+
+
+def run_ledger(arguments: argparse.Namespace) -> int:
+    """Run chapters' solutions for the ledger of claims; exit 2 if there is no such chapter."""
+    from autograder.ledger import update
+
+    unknown = set(arguments.chapters) - set(chapters())
+    if unknown:
+        return _refuse(f"There is no chapter {', '.join(sorted(unknown))}. `autograder list`")
+    update(arguments.chapters or chapters())
+    return run_build(arguments)
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
@@ -183,6 +194,10 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("audit", help="prove the checks")
     command.add_argument("exercises", nargs="*", help="ids (default: all)")
     command.set_defaults(run=run_audit)
+
+    command = commands.add_parser("ledger", help="record what the experiments say of the claims")
+    command.add_argument("chapters", nargs="*", help="such as 02_attention (default: all)")
+    command.set_defaults(run=run_ledger)
 
     _add_grade(commands)
 

@@ -27,6 +27,14 @@ def _marked(text: str) -> str:
 MOST_SHOWN = 6  # of the entries of a dict: a module may have dozens of weights
 
 
+def _holds_arrays(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_arrays, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_holds_arrays, value))
+    return isinstance(value, np.ndarray)
+
+
 def describe_inputs(inputs: Mapping[str, Any]) -> str:
     """Say in one line what a case's inputs look like: shapes of arrays, values of the rest."""
 
@@ -35,8 +43,9 @@ def describe_inputs(inputs: Mapping[str, Any]) -> str:
             shown = dict(list(value.items())[:MOST_SHOWN])
             more = len(value) - len(shown)
             return "{" + describe_inputs(shown) + (f" and {more} more" if more else "") + "}"
-        if isinstance(value, list | tuple) and any(isinstance(v, np.ndarray) for v in value):
-            return "[" + ", ".join(map(one, value)) + "]"
+        if isinstance(value, list | tuple) and _holds_arrays(value):
+            opening, closing = "()" if isinstance(value, tuple) else "[]"
+            return opening + ", ".join(map(one, value)) + closing
         return str(value.shape) if isinstance(value, np.ndarray) else repr(value)
 
     return ", ".join(f"{name} {one(value)}" for name, value in inputs.items())

@@ -48,3 +48,11 @@ def test_a_panel_does_not_list_dozens_of_weights():
     text = panel.describe_inputs({"weights": weights, "training": False})
     assert text.endswith("layer 5 (2,) and 14 more}, training False")
     assert "more" not in panel.describe_inputs({"weights": {"one": np.ones(2)}})
+
+
+def test_a_panel_gives_shapes_also_of_what_lies_in_tuples_in_lists():
+    pairs = [(np.ones((2, 3)), np.ones(2)), (np.ones((4, 3)), {"ids": np.ones(4)})]
+    text = panel.describe_inputs({"batches": pairs, "pieces": [(1, 2)], "words": ("a", None)})
+    assert text == (
+        "batches [((2, 3), (2,)), ((4, 3), {ids (4,)})], pieces [(1, 2)], words ('a', None)"
+    )

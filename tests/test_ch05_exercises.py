@@ -3,7 +3,6 @@
 import copy
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -15,26 +14,12 @@ from autograder.exercises.ch05_transformer_block import (
     DROPOUT,
     ENCODER_BLOCK,
     ENCODER_STACK,
-    EXERCISES,
     GRADIENT_NORMS,
     LAYER_NORM,
     MLP,
     PACKED_MLP,
     PADDED_ENCODER,
 )
-
-
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
-def test_every_misconception_is_caught_and_named_and_right_answers_pass(exercise):
-    cases = exercise.make_cases(21)
-    mistakes = exercise.known_mistakes(cases)
-    for right in exercise.accepted:
-        verdict = exercise.judge(exercise.run(right, cases), cases, mistakes)
-        assert verdict.points == exercise.points, (right.__name__, verdict)
-    for mistake in mistakes:
-        verdict = exercise.judge(mistake.outcomes, cases, mistakes)
-        assert verdict.points < exercise.points, mistake.name
-        assert verdict.misconception == mistake.name
 
 
 def test_bert_has_its_published_size_to_the_unit():

@@ -1,11 +1,15 @@
-"""What a computation needs: bytes of tensors that are alive at the same time, and seconds."""
+"""What a computation needs, bytes and seconds, and what uneven times allow one to say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from attention_course.drivers.watching import watch_new_memory
+
+BUSY = 1.5  # on a quiet machine, times of the same work differ by less than this factor
 
 
 def peak_bytes(run: Callable[[], Any], device: Any = "cpu") -> int:
@@ -72,3 +76,46 @@ def seconds_of(function: Callable[..., Any], *inputs: Any, at_least: float = 0.0
     with torch.no_grad():
         timer = benchmark.Timer("function(*inputs)", globals=names)
         return timer.blocked_autorange(min_run_time=at_least).median
+
+
+def unevenness(*tables: Any) -> float:
+    """Say how much times of the same work differ: the largest over the smallest, at worst.
+
+    Args:
+        tables: positive seconds, shape (runs, sizes); a column holds times of the same work.
+
+    Returns:
+        A factor: 1 if all runs took equally long.
+    """
+    return float(max((np.max(table, axis=0) / np.min(table, axis=0)).max() for table in tables))
+
+
+def settled(holds: Sequence[bool], uneven: float) -> str:
+    """Say what several runs say of a claim about times.
+
+    Only if all runs agree is the claim settled; and on a busy machine runs that all fail to show
+    it have shown nothing.
+
+    Args:
+        holds: for each run, whether the claim holds in it.
+        uneven: what `unevenness` gave for the times.
+
+    Returns:
+        The end of a sentence.
+    """
+    count, runs = sum(map(bool, holds)), len(holds)
+    if count == runs:
+        return f"supported by all {runs} runs"
+    if uneven > BUSY:
+        return f"left open: {count} of {runs} runs support it, and the machine was busy"
+    if count:
+        return f"left open: {count} of {runs} runs support it"
+    return f"NOT supported by any of the {runs} runs"
+
+
+def quiet_or_busy(uneven: float) -> str:
+    """Say in a sentence how far times can be trusted, given their `unevenness`."""
+    said = f"Times of the same work differ by a factor of up to {uneven:.2f}"
+    if uneven > BUSY:
+        return f"{said}: this machine was busy. Run the cell again before you believe it."
+    return f"{said}: no sign of a busy machine."

@@ -940,13 +940,13 @@ measured = {
     name: [[mlp_gradients(seed, first, layers) for layers in depths] for seed in range(5)]
     for name, first in orders.items()
 }
-fig, axes = plt.subplots(1, 2, figsize=(9.5, 3.3), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(9.5, 3.3), layout="constrained", sharey=True)
 for name, runs in measured.items():
     spread(axes[0], depths, [[row[-1] for row in run] for run in runs], name)
     spread(axes[1], range(1, depths[-1] + 1), [run[-1] for run in runs], name)
 axes[0].set(xscale="log", yscale="log", xlabel="layers L", title="last layer")
 axes[0].set_xticks(depths, depths)
-axes[0].minorticks_off()
+axes[0].xaxis.minorticks_off()
 axes[1].set(xlabel="layer", yscale="log", title=f"all layers of {depths[-1]}")
 axes[0].set_ylabel("gradient norm, 2nd MLP matrix")
 for ax in axes:
@@ -964,9 +964,13 @@ for name, runs in measured.items():
     print(f"{name:<8} last layer ~ L^{slopes[name]:+.2f} ({extremes})")
 holds = abs(slopes["post-LN"]) < 0.15 and abs(slopes["pre-LN"] + 0.5) < 0.15
 verdict = "supported" if holds else "NOT supported"
-print(f"Slopes 0 and −1/2 for the last layer: {verdict} by this run.")
+print(f"Slopes 0 and −1/2 (±0.15) for the last layer: {verdict} by this run.")
 
 # %% [markdown]
+# Left, the last layer in stacks of 2 to 16: post-LN stays level, pre-LN falls. Here it falls a
+# little more slowly than $1/\sqrt L$; the theorem speaks of very wide layers and leaves constants
+# open.
+#
 # The panel on the right shows the whole stack: in pre-LN, later layers get smaller gradients, as
 # the stream they add to has grown. What this does *not* show: that training fails without a
 # warm-up. That is the paper's second step, and it needs longer runs than this.
@@ -1003,8 +1007,12 @@ print(f"Slopes 0 and −1/2 for the last layer: {verdict} by this run.")
 #
 # In training, dropout sets each number to 0 with probability p, so that nothing can rely on one
 # number alone (N. Srivastava et al., 2014, *Dropout*, Section 4). What stays is scaled up by 1/(1 −
-# p), so that the mean is what it was; then evaluation has nothing to do. Predict: how large are
-# mean and spread of 10,000 ones after dropout with p = 0.25?
+# p), so that the mean is what it was; then evaluation has nothing to do. (In that paper p is the
+# probability of *staying*, and it is evaluation that scales, down. Today's libraries do as here.)
+# A transformer drops from what each sublayer gives, before the residual link adds it, and from the
+# sum of word and position vectors (Vaswani et al., Section 5.4).
+#
+# Predict: how large are mean and spread of 10,000 ones after dropout with p = 0.25?
 
 # %% tags=["experiment"]
 ones = torch.ones(10_000)
@@ -1260,8 +1268,8 @@ check("encoder_stack", EncoderStack)
 # 5. Return `(states, sentence)`. Changing the padding in x changes nothing in either.
 #
 # The layers take a mask: `layer(x, src_key_padding_mask=…)` of shape (batch, length). Look up what
-# its True means: PyTorch's own documentation of `nn.TransformerEncoderLayer` and
-# `nn.MultiheadAttention` says it. In this course True = may be seen.
+# its True means: `help(nn.MultiheadAttention.forward)` shows PyTorch's own words, also offline
+# (there it is called `key_padding_mask`). In this course True = may be seen.
 #
 # Example: for lengths `[1, 3]` and 3 places, real tokens stand at `[[T, F, F], [T, T, T]]`, and the
 # first sentence is simply the state of its only token.

@@ -301,10 +301,15 @@ check("median_seconds", median_seconds)
 # </details>
 
 # %% [markdown]
+# The prediction: without waiting the clock says 1 ms, five times. A wait at the end of all five
+# then lasts some 245 ms: now their sum is known, and no single run, so no median either.
+#
 # ### Why batches?
 #
 # From here on we let PyTorch's own stopwatch do all this: `torch.utils.benchmark.Timer` warms up,
-# waits, repeats and gives the median. (The course's `seconds_of` calls it.)
+# waits, repeats and gives the median. (The course's `seconds_of` calls it.) We call it five times
+# for each size, in five passes over all sizes, and trust only what all passes say. If times of the
+# same work differ a lot between passes, the machine was busy with something else; the cell says so.
 #
 # An MLP from 512 to 2048 and back, 8 MB of weights, gets 1 to 256 vectors at once. Predict: how
 # much longer do 16 vectors take than one: 16 times? And where does the throughput, vectors for each
@@ -314,7 +319,7 @@ check("median_seconds", median_seconds)
 import matplotlib.pyplot as plt
 import numpy as np
 
-from attention_course.measuring import seconds_of
+from attention_course.measuring import quiet_or_busy, seconds_of, settled, unevenness
 from attention_course.plots import spread
 
 
@@ -338,7 +343,7 @@ one_by_one = seconds[:, 0].mean() * np.array(batches)
 axes[0].plot(batches, 1e3 * one_by_one, "k:", label="one by one")
 axes[0].set(xscale="log", yscale="log", xlabel="vectors in a batch", ylabel="ms for a batch")
 spread(axes[1], batches, throughput)
-axes[1].set(xscale="log", xlabel="vectors in a batch", ylabel="vectors for each second")
+axes[1].set(xscale="log", ylim=0, xlabel="vectors in a batch", ylabel="vectors for each second")
 axes[0].legend(fontsize=8)
 for ax in axes:
     ax.set_xticks(batches, batches)
@@ -351,15 +356,17 @@ enough = batches[int(np.argmax(middle > 0.8 * middle.max()))]
 print(f"16 vectors take {longer:.1f} times as long as one.")
 print(f"Best throughput: {middle.max() / middle[0]:.1f} times that of single vectors;")
 print(f"80 % of it is reached from {enough} vectors on.")
-faster = throughput.max(axis=1) / throughput[:, 0]
-verdict = "supported" if faster.min() > 1.5 else "NOT supported"
-print(f"'Batches raise the throughput': {verdict} by this run ({faster.min():.1f} times at least).")
+faster, uneven = throughput.max(axis=1) / throughput[:, 0], unevenness(seconds)
+print(f"'Batches raise the throughput to 1.5 times and more': {settled(faster > 1.5, uneven)}.")
+print(quiet_or_busy(uneven))
 
 # %% [markdown]
-# For one vector, all 8 MB of weights must come from memory, and each is used once. For 16 vectors
-# they come once, and each is used 16 times. Once the arithmetic is the slower part, a larger batch
-# only takes longer. A GPU computes far more for each byte that it can fetch, so its curve should
-# rise further and bend later; we have not measured one. Section 9 makes this a formula.
+# Left: the time of a batch against its size, and dotted what one by one would take. Right: vectors
+# for each second. For one vector, all 8 MB of weights must come from memory, and each is used once.
+# For 16 vectors they come once, and each is used 16 times. Once the arithmetic is the slower part,
+# a larger batch only takes longer. A GPU computes far more for each byte that it can fetch, so its
+# curve should rise further and bend later; we have not measured one. Section 9 makes this a
+# formula.
 
 # %% [markdown]
 # ## 3 Bytes
@@ -391,6 +398,9 @@ draw_memory(axes[1], "blocked: what is held at any time", blocked, 512)
 plt.show()
 
 # %% [markdown]
+# Left two squares of 512 × 512 numbers, right two strips of 512 × 64 and 512 × 66. With longer
+# texts the squares grow in both directions, the strips in one.
+#
 # Predict: one sentence of 32,768 tokens, 16 heads, 2 bytes for each number. How many gigabytes do
 # scores and weights take in *one* layer?
 #
@@ -723,13 +733,15 @@ ways = {
 }
 tokens = [256, 512, 1024, 2048]
 seconds = {name: np.zeros((5, len(tokens))) for name in ways}
-memory = {name: [] for name in ways}
-for column, n in enumerate(tokens):
-    for seed in range(5):
+for seed in range(5):
+    for column, n in enumerate(tokens):
         generator = torch.Generator().manual_seed(seed)
         parts = [torch.randn(1, 1, n, 64, generator=generator).to(device) for _ in range(3)]
         for name, way in ways.items():
             seconds[name][seed, column] = seconds_of(way, *parts)
+memory = {name: [] for name in ways}
+for n in tokens:
+    parts = [torch.zeros(1, 1, n, 64).to(device) for _ in range(3)]
     for name, way in ways.items():
         memory[name].append(peak_bytes(partial(way, *parts), device))
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")
@@ -743,34 +755,37 @@ for ax, what in zip(axes, ["ms", "MB at the peak, without inputs"], strict=True)
     ax.legend(fontsize=8)
 plt.show()
 
-steep, quadratic = {}, {}
+steep, slopes = {}, {}
 for name in ways:
-    slopes = [slope(tokens[1:], row[1:]) for row in seconds[name]]
-    steep[name], quadratic[name] = slope(tokens, memory[name]), np.median(slopes)
+    found = slopes[name] = np.array([slope(tokens[1:], row[1:]) for row in seconds[name]])
+    steep[name] = slope(tokens, memory[name])
     print(
-        f"{name:<11} time ~ n^{np.median(slopes):.2f} ({min(slopes):.2f} to {max(slopes):.2f}), "
+        f"{name:<11} time ~ n^{np.median(found):.2f} ({found.min():.2f} to {found.max():.2f}), "
         f"memory ~ n^{steep[name]:.2f}; n = {tokens[-1]}: "
         f"{1e3 * np.median(seconds[name][:, -1]):.0f} ms, {memory[name][-1] / 1e6:.1f} MB"
     )
 holds = steep["naive"] > 1.8 and max(steep["row blocks"], steep["library"]) < 1.2
 print(f"Memory n² against n: {'supported' if holds else 'NOT supported'} by this run.")
-for name, found in quadratic.items():
-    verdict = "supported" if abs(found - 2) < 0.35 else "NOT supported"
-    print(f"Time ~ n², {name}: {verdict} by this run.")
+uneven = unevenness(*seconds.values())
+for name, found in slopes.items():
+    print(f"Time ~ n² (±0.35), {name}: {settled(abs(found - 2) < 0.35, uneven)}.")
 ratios = seconds["naive"][:, -1] / seconds["library"][:, -1]
 print(
     f"At n = {tokens[-1]} the library is {np.median(ratios):.1f} times as fast as naive attention "
     f"({min(ratios):.1f} to {max(ratios):.1f})."
 )
+print(quiet_or_busy(uneven))
 
 # %% [markdown]
-# On the CPU the memory is counted from the results of all operations; what the library's function
-# needs inside is not seen (it is a few blocks). All three multiply equally often. If naive
+# Left the time of one call, right the memory, both axes logarithmic: a power of n is a straight
+# line. On the CPU the memory is counted from the results of all operations; what the library's
+# function needs inside is not seen (it is a few blocks). All three multiply equally often. If naive
 # attention is slower, it is because scores and weights travel to memory and back; a block stays
 # close to the processor. A slope above 2 has the same reason: from some n on the scores no longer
-# fit into the processor's cache. A slope below 2 comes from fixed costs at small n, and a busy
-# machine bends any of them. That is the point of FlashAttention, too: *fewer bytes moved*, not
-# fewer operations. On a GPU the same reasoning holds, with other numbers, not measured here.
+# fit into the processor's cache. A slope below 2 comes from fixed costs at small n. (“Left open”
+# means that the five passes do not agree.) That is the point of FlashAttention, too: *fewer bytes
+# moved*, not fewer operations. On a GPU the same reasoning holds, with other numbers, not measured
+# here.
 
 # %% [markdown]
 # ### Measured: three kinds of layer
@@ -809,12 +824,11 @@ ax.legend(fontsize=8)
 plt.show()
 
 expected = {"attention": 2, "recurrent": 1, "convolution": 1}
-fits = {}
+slopes = {}
 for name in layers:
-    slopes = [slope(tokens[1:], row[1:]) for row in seconds[name]]
-    fits[name] = abs(np.median(slopes) - expected[name]) < 0.35
+    found = slopes[name] = np.array([slope(tokens[1:], row[1:]) for row in seconds[name]])
     print(
-        f"{name:<12} time ~ n^{np.median(slopes):.2f} ({min(slopes):.2f} to {max(slopes):.2f}), "
+        f"{name:<12} time ~ n^{np.median(found):.2f} ({found.min():.2f} to {found.max():.2f}), "
         f"from the table: {expected[name]}"
     )
 for column in (0, -1):
@@ -824,12 +838,16 @@ for column in (0, -1):
         f"n = {tokens[column]}: fastest is {min(times, key=times.get)}; "
         f"recurrent / convolution = {apart:.0f}"
     )
-for name, good in fits.items():
-    print(f"Slope of {name}: {'supported' if good else 'NOT supported'} by this run.")
+uneven = unevenness(*seconds.values())
+for name, found in slopes.items():
+    holds = abs(found - expected[name]) < 0.35
+    print(f"Slope of {name} as in the table (±0.35): {settled(holds, uneven)}.")
+print(quiet_or_busy(uneven))
 
 # %% [markdown]
-# Where a slope comes out below the table's, fixed costs still weigh at small n; where it comes out
-# elsewhere, the machine was busy: run it again before you believe it. The factor between RNN and
+# One line for each kind of layer, both axes logarithmic. Where a slope comes out below the table's,
+# fixed costs still weigh at small n; what comes out otherwise when you run the cell again came from
+# a busy machine. The factor between RNN and
 # convolution is not in the table's work column, which is nearly the same for both. It is what
 # waiting costs: n small products in a row against one large one.
 
@@ -1071,15 +1089,20 @@ print("times faster with a cache:")
 for column, n in enumerate(lengths):
     row = ratios[:, column]
     print(f"  n = {n:<5} {np.median(row):7.1f}   ({row.min():.1f} to {row.max():.1f})")
-grows = np.all(ratios[:, -1] > ratios[:, 0])
-print(f"'The gain grows with the text': {'supported' if grows else 'NOT supported'} by this run.")
+uneven = unevenness(*seconds.values())
+grows = ratios[:, -1] > 2 * ratios[:, 0]
+print(f"'The gain grows with the text' (at least doubles): {settled(grows, uneven)}.")
+print(quiet_or_busy(uneven))
 n = lengths[-1]
 print(f"Positions projected to write {n} tokens: {n} with, {n * (n + 1) // 2:,} without.")
 
 # %% [markdown]
-# n against n(n + 1)/2 projections. What a cache costs is memory: keys and values of all tokens, in
-# every layer. And each step must *read* all of it for very little arithmetic (Shazeer 2019, *Fast
-# Transformer Decoding: One Write-Head is All You Need*, Section 2.4). Section 9 comes back to that.
+# n against n(n + 1)/2 projections. One step without a cache takes n projections and n² scores (all
+# but a row of them thrown away), one with a cache takes 1 and n; at small n fixed costs hide it.
+# (Putting the new key beside the old ones costs time as well; it is not in this figure.) What a
+# cache costs is memory: keys and values of all tokens, in every layer. And each step must *read*
+# all of it for very little arithmetic (Shazeer 2019, *Fast Transformer Decoding: One Write-Head is
+# All You Need*). Section 9 comes back to that.
 #
 # ### Exercise 10: a layer with a memory
 # *15 minutes, hard, 4 points*
@@ -1186,16 +1209,17 @@ ax.set(xscale="log", yscale="log", xlabel="operations for each byte", ylabel="GF
 ax.legend(fontsize=8)
 plt.show()
 
-allowed = np.minimum(peak, intensity * bandwidth)
-share = np.median(speed, axis=0) / allowed
-for m, x, part in zip(heights, intensity, share, strict=True):
+share = speed / np.minimum(peak, intensity * bandwidth)
+for m, x, part in zip(heights, intensity, np.median(share, axis=0), strict=True):
     limit = "memory" if x < ridge else "arithmetic"
     print(f"m = {m:<4} intensity {x:6.1f}, limited by {limit:<10} {part:4.0%} of the roof")
-kept = bool(np.all((share > 1 / 3) & (share < 1.5)))
-verdict = "supported" if kept else "NOT supported"
-print(f"'Speeds lie between a third of the roof and the roof (+50 %)': {verdict} by this run.")
+kept, uneven = np.all((share > 1 / 3) & (share < 1.5), axis=1), unevenness(1 / speed)
+print(f"'Speeds lie between a third of the roof and the roof (+50 %)': {settled(kept, uneven)}.")
+print(quiet_or_busy(uneven))
 
 # %% [markdown]
+# The black line is the roof; the points are products of 1 to 256 vectors, from left to right.
+#
 # One vector with a matrix has half an operation for each byte: each weight is fetched for one
 # multiplication and one addition. That is a model that writes text for a single reader. With many
 # vectors the same weights serve all of them. Points above the roof are possible: part of the matrix

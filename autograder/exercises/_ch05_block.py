@@ -12,19 +12,20 @@ from autograder.exercises._ch05_parts import draw_block_sizes, draw_layer_weight
 
 
 def encoder_block_cases(rng):
-    """Both norm orders."""
+    """Both norm orders, one of them in training mode: nothing may be dropped."""
 
-    def inputs(norm_first):
+    def inputs(norm_first, training):
         s = draw_block_sizes(rng)
         build = {"d_model": s.d_model, "heads": s.heads, "d_hidden": s.d_hidden}
         return {
             "build": {**build, "norm_first": norm_first},
             "weights": draw_layer_weights(rng, s.d_model, s.d_hidden),
             "inputs": {"x": 0.3 + rng.normal(size=(s.batch, s.length, s.d_model))},
+            "training": training,
         }
 
-    for norm_first, group in ((True, "pre"), (False, "post")):
-        yield Case(group, inputs(norm_first), f"norm_first={norm_first}")
+    yield Case("pre", inputs(True, training=False), "norm_first=True")
+    yield Case("post", inputs(False, training=True), "norm_first=False, in training mode")
 
 
 class EncoderBlockReference(nn.TransformerEncoderLayer):
@@ -240,6 +241,21 @@ class BlockLengthFirst(Block):
     batch_first = False
 
 
+class BlockTakesThePair(Block):
+    """Adds what `nn.MultiheadAttention` returns, output and weights, to a tensor."""
+
+    def attend(self, tokens):
+        return self.self_attn(tokens, tokens, tokens)
+
+
+class BlockWithDropout(Block):
+    """Drops weights of the attention in training."""
+
+    def __init__(self, d_model, heads, d_hidden, norm_first):
+        super().__init__(d_model, heads, d_hidden, norm_first)
+        self.self_attn.dropout = 0.1
+
+
 class BlockByHand(Block):
     """Right: attention out of its parts."""
 
@@ -302,7 +318,7 @@ ENCODER_BLOCK = Exercise(
     id="encoder_block",
     title="One encoder block",
     asks="Build attention, MLP, two residual links and two norms into one block.",
-    parameters=("build", "weights", "inputs"),
+    parameters=("build", "weights", "inputs", "training"),
     outputs=("result", "gradient of x", "number of parameters"),
     driver="module",
     seconds=10.0,
@@ -404,6 +420,16 @@ ENCODER_BLOCK = Exercise(
             "`nn.MultiheadAttention` takes the first axis for the length, so sequences of a batch "
             "are mixed.",
             "Look at the arguments of its constructor.",
+        ),
+        Misconception(
+            BlockTakesThePair,
+            "`nn.MultiheadAttention` returns a pair, and the pair is taken for the output.",
+            "Which of the two things that it returns has the shape of x?",
+        ),
+        Misconception(
+            BlockWithDropout,
+            "The attention drops weights in training; no dropout is asked.",
+            "What did you pass for `dropout`?",
         ),
     ),
     accepted=(Block, BlockByHand, BlockByLoop, BlockOfOwnParts),

@@ -121,6 +121,11 @@ def one_norm_for_each_token(x, weights, probe, residual):
     return torch.stack([part.norm(dim=-1) for part in parts])
 
 
+def no_gradient_asked_for(x, weights, probe, residual):
+    """Goes backward though no tensor has asked for a gradient."""
+    return _norms(torch.autograd.grad((x.detach() * probe).sum(), [x]))
+
+
 def cut_between_layers(x, weights, probe, residual):
     """Detaches every layer's input, so each gradient comes from its own layer only."""
     parts = []
@@ -250,6 +255,11 @@ GRADIENT_NORMS = Exercise(
             cut_between_layers,
             "Every layer's input is cut off from the layer before, so nothing flows through.",
             "Detach only the very first input, if at all.",
+        ),
+        Misconception(
+            no_gradient_asked_for,
+            "No tensor asked for a gradient before the loop, so nothing was recorded.",
+            "Which method of a tensor makes autograd follow what is done with it?",
         ),
     ),
     accepted=(kept_with_retain_grad, caught_with_hooks, pulled_back_layer_by_layer),

@@ -113,6 +113,12 @@ def erf_of_x_itself(x, w_in, b_in, w_out, b_out, activation):
     return _with(**bend)(x, w_in, b_in, w_out, b_out, activation)
 
 
+def erf_of_half_x(x, w_in, b_in, w_out, b_out, activation):
+    """Divides by 2 inside erf, not by √2."""
+    bend = {"gelu": lambda v: 0.5 * v * (1 + torch.erf(v / 2))}
+    return _with(**bend)(x, w_in, b_in, w_out, b_out, activation)
+
+
 def half_forgotten(x, w_in, b_in, w_out, b_out, activation):
     """Forgets the factor ½ of both forms."""
     bend = {"gelu": lambda v: 2 * _exact(v), "gelu_tanh": lambda v: 2 * _tanh(v)}
@@ -311,6 +317,11 @@ MLP = Exercise(
             weights_not_transposed,
             "The weights are stored as (width out, width in), so this product does not fit.",
             "Write the shapes beside each product; `F.linear` knows the layout.",
+        ),
+        Misconception(
+            erf_of_half_x,
+            "The argument of erf is divided by 2; it lacks the root.",
+            "Compare with point 3 of the contract, term by term.",
         ),
     ),
     accepted=(mlp_by_einsum, mlp_by_linear, mlp_token_by_token),

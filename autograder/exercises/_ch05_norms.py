@@ -90,6 +90,12 @@ def over_axis_one(x, gain, bias, epsilon):
     return gain * _normalised(x, epsilon, (1,) if x.dim() > 1 else (0,)) + bias
 
 
+def mean_axis_dropped(x, gain, bias, epsilon):
+    """Takes the mean without `keepdim`: it meets the wrong axis of x."""
+    deviation = torch.sqrt(x.var(-1, correction=0) + epsilon)
+    return gain * (x - x.mean(-1)) / deviation + bias
+
+
 def mean_not_subtracted(x, gain, bias, epsilon):
     """Divides by the root mean square: RMSNorm."""
     return gain * x / torch.sqrt((x**2).mean(-1, keepdim=True) + epsilon) + bias
@@ -256,6 +262,11 @@ LAYER_NORM = Exercise(
             statistics_cut_off,
             "Mean and variance are cut out of the gradient (`detach`, `no_grad`, `.data`, `item`).",
             "They depend on x, so x gets gradient through them too.",
+        ),
+        Misconception(
+            mean_axis_dropped,
+            "Mean and variance have lost their last axis, so they meet the wrong axis of x.",
+            "Write the shapes of x and of its mean one under the other, from the right.",
         ),
     ),
     accepted=(norm_by_rsqrt, norm_row_by_row, norm_by_length, norm_by_matrices),

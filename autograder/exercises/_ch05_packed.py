@@ -77,6 +77,11 @@ def everything_packed(x, real, w_in, b_in, w_out, b_out):
     return output * real[..., None], packed
 
 
+def padding_answered(x, real, w_in, b_in, w_out, b_out):
+    """Sends all places through the MLP and leaves the padding's results where they are."""
+    return _mlp(x, w_in, b_in, w_out, b_out), x[real]
+
+
 def zeros_packed(x, real, w_in, b_in, w_out, b_out):
     """Sets the padding to 0 and sends everything through: the MLP makes something of zeros."""
     packed = (x * real[..., None]).flatten(0, 1)
@@ -226,6 +231,11 @@ PACKED_MLP = Exercise(
             written_into_x,
             "The results are written into the caller's tensor.",
             "Start from `torch.zeros_like(x)`.",
+        ),
+        Misconception(
+            padding_answered,
+            "The padding went through the MLP too, and its results stand in the output.",
+            "What does the contract say about places with no token?",
         ),
     ),
     accepted=(packed_by_index, packed_by_concatenation, packed_by_scatter),

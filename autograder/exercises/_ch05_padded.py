@@ -123,6 +123,15 @@ class PaddedZeroedInput(Padded):
         return x
 
 
+class PaddedZeroedEverywhere(Padded):
+    """Sets the padding to 0 before and after every layer and masks nothing."""
+
+    def encode(self, x, real):
+        for layer in self.layers:
+            x = layer(x * real[..., None])
+        return x
+
+
 class PaddedOneTooMany(Padded):
     """One place of the padding counts as a token."""
 
@@ -306,6 +315,11 @@ PADDED_ENCODER = Exercise(
             PaddedNotCleaned,
             "The padding has states; the contract asks for zeros there.",
             "The mask hides padded *keys*; padded places are still queries and get an output.",
+        ),
+        Misconception(
+            PaddedZeroedEverywhere,
+            "The padding is set to 0 before every layer but not masked: zeros still get weight.",
+            "What is the score of a key of zeros (and biases)? And its weight?",
         ),
     ),
     accepted=(Padded, PaddedByCoreEncoder, PaddedByPairs, PaddedByAddition),

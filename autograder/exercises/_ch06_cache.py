@@ -162,6 +162,13 @@ def scaled_by_the_values_width(x, positions, to_queries, to_keys, to_values, cac
     return _attend(queries, keys, values), (keys, values)
 
 
+def values_without_positions(x, positions, to_queries, to_keys, to_values, cache=None):
+    """Makes the values of the tokens alone, as rotary embedding does."""
+    placed = _placed(x, positions, cache)
+    keys, values = _joined(cache, to_keys(placed), to_values(x))
+    return _attend(to_queries(placed), keys, values), (keys, values)
+
+
 def cached_by_concatenation(x, positions, to_queries, to_keys, to_values, cache=None):
     """Right: PyTorch's attention with a mask on positions."""
     past = 0 if cache is None else cache[0].size(1)
@@ -278,6 +285,11 @@ CACHED_ATTENTION = Exercise(
             scaled_by_the_values_width,
             "The scores are divided by the root of the values' width.",
             "Which width does the scaling take?",
+        ),
+        Misconception(
+            values_without_positions,
+            "Queries and keys are made of the sums, values of the tokens without their positions.",
+            "Which of the three maps get the sums in the contract?",
         ),
     ),
     accepted=(cached_by_concatenation, cached_in_larger_tensors, cached_token_by_token),

@@ -114,6 +114,11 @@ def lower_of_the_middle_two(run, synchronise, clock, warm_up, repeats):
     return statistics.median_low(timed(run, synchronise, clock, warm_up, repeats))
 
 
+def upper_of_the_middle_two(run, synchronise, clock, warm_up, repeats):
+    """Takes the upper of the two middle runs, as `sorted(...)[n // 2]` does."""
+    return statistics.median_high(timed(run, synchronise, clock, warm_up, repeats))
+
+
 def middle_unsorted(run, synchronise, clock, warm_up, repeats):
     """Takes the run in the middle of the series."""
     seconds = timed(run, synchronise, clock, warm_up, repeats)
@@ -206,6 +211,11 @@ MEDIAN_SECONDS = Exercise(
             lower_of_the_middle_two,
             "Of an even number of runs this is the lower of the two in the middle.",
             "What does the contract say about an even number? `torch.median` does otherwise.",
+        ),
+        Misconception(
+            upper_of_the_middle_two,
+            "Of an even number of runs, the upper of the two in the middle is taken.",
+            "The contract says what to do with an even number.",
         ),
         Misconception(
             middle_unsorted,

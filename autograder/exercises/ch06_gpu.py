@@ -6,11 +6,15 @@ PyTorch's modules want it. A query that sees nothing gives zeros. Checks run on 
 
 from __future__ import annotations
 
-from autograder.exercises._ch06_blocks import BLOCKED_ATTENTION, MERGE_BLOCK
+from autograder.exercises._ch06_accumulate import ACCUMULATED_STEP
+from autograder.exercises._ch06_blocks import BLOCKED_ATTENTION
 from autograder.exercises._ch06_cache import CACHED_ATTENTION
-from autograder.exercises._ch06_devices import DISTANCE_PENALTY, MOVE_BATCH
-from autograder.exercises._ch06_library import ATTENTION_MEMORY, LIBRARY_ATTENTION
-from autograder.exercises._ch06_steps import ACCUMULATED_STEP, MIXED_LOSS
+from autograder.exercises._ch06_library import LIBRARY_ATTENTION
+from autograder.exercises._ch06_memory import ATTENTION_MEMORY
+from autograder.exercises._ch06_merge import MERGE_BLOCK
+from autograder.exercises._ch06_mixed import MIXED_LOSS
+from autograder.exercises._ch06_move import MOVE_BATCH
+from autograder.exercises._ch06_penalty import DISTANCE_PENALTY
 from autograder.exercises._ch06_timing import MEDIAN_SECONDS, ROOFLINE
 
 EXERCISES = [

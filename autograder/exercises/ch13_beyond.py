@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from autograder.exercises._ch13_deberta import DISENTANGLED_SCORES, RELATIVE_DISTANCE
 from autograder.exercises._ch13_energy import TRAINING_FOOTPRINT
-from autograder.exercises._ch13_languages import LANGUAGE_FERTILITY, PACK_TRANSLATION
+from autograder.exercises._ch13_fertility import LANGUAGE_FERTILITY
+from autograder.exercises._ch13_languages import PACK_TRANSLATION
 from autograder.exercises._ch13_memory import KEEP_MEMORY, MEMORY_MASK
 from autograder.exercises._ch13_orders import PERMUTATION_LOSS, PERMUTATION_MASKS
 from autograder.exercises._ch13_relative import RELATIVE_ATTENTION

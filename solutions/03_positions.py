@@ -187,9 +187,11 @@ fig.colorbar(image, ax=axes.tolist(), label="value (digit 0 drawn as −1)", shr
 plt.show()
 
 # %% [markdown]
-# Neighbouring positions now look alike, and distant ones do not. Vaswani et al. (2017, Section 3.5)
-# take wavelengths in geometric progression, from 2π to (nearly) 2π · 10000, and for each of them a
-# **sine and a cosine**, side by side:
+# Each row is a position: on the left its four binary digits, on the right four waves. In the slow
+# waves neighbours look alike and distant positions do not; the fast ones tell neighbours apart.
+#
+# Vaswani et al. (2017, Section 3.5) take wavelengths in geometric progression, from 2π to (nearly)
+# 2π · 10000, and for each of them a **sine and a cosine**, side by side:
 #
 # $$\text{PE}(p)_{2i} = \sin(p\,\omega_i), \qquad \text{PE}(p)_{2i+1} = \cos(p\,\omega_i), \qquad
 # \omega_i = \text{base}^{-2i/d}.$$
@@ -852,8 +854,9 @@ verdict = "supported" if holds else "NOT supported"
 print(f"Attention recalls at any distance where the RNN forgets: {verdict} by this run.")
 
 # %% [markdown]
-# The left panel is the argument of path length: in the RNN each step multiplies the gradient once
-# more, and at first each factor is below 1. On the right, the RNN learns what is near.
+# The left panel is the argument of path length: attention reacts to all distances about alike; in
+# the RNN each step multiplies the gradient once more, and at first each factor is below 1. On the
+# right, attention answers at every distance, and the RNN learns some of what is near.
 #
 # What this does *not* show: the two have the same number of **parameters**, not the same
 # **memory**. Attention keeps all 25 vectors, the RNN one state of 37 numbers for 24 symbols. The

@@ -79,7 +79,7 @@ def _run_around_the_best(scores: Tensor, context: Tensor) -> tuple[int, int]:
     return first, last
 
 
-def train_reader(head: str, data: dict[str, Tensor], seed: int, steps: int = 600) -> Reader:
+def train_reader(head: str, data: dict[str, Tensor], seed: int, steps: int = 500) -> Reader:
     """Train a reader with one of `HEADS` on all of `data`. Raises ValueError for another head."""
     if head not in HEADS:
         raise ValueError(f"head must be one of {HEADS}; got {head!r}.")
@@ -87,8 +87,10 @@ def train_reader(head: str, data: dict[str, Tensor], seed: int, steps: int = 600
         torch.manual_seed(seed)
         model = Reader(data["ids"].shape[1])
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 3e-3, total_steps=steps, pct_start=0.1
+    )
     for _ in range(steps):
         rows = torch.randint(len(data["ids"]), (BATCH,), generator=generator)
         batch = {name: values[rows] for name, values in data.items()}

@@ -1,8 +1,8 @@
 """Little passages with a question, on which a bag of words is lost.
 
-"mary sits in the old garden . john waits in the red hall ." Where is Mary? Every story has a
-mirror in which the person asked about and another one have changed places: the same words, the
-other answer. A reader that does not look at order gives both the same answer, and is wrong in one.
+"anna in old garden . ben in red hall ." Where is Anna? Every story has a mirror in which two
+persons have changed places: the same words, the other answer. A reader that does not look at order
+gives both the same answer, and is wrong in one.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 NAMES = ("anna", "ben", "carla", "david", "emma", "felix", "greta", "henry", "ida", "jonas")
-VERBS = ("is", "sits", "now waits", "was seen", "often works")
 ADJECTIVES = ("old", "red", "small", "quiet", "dark", "green", "long", "cold")
 PLACES = ("garden", "hall", "kitchen", "library", "tower", "cellar", "barn", "shop", "yard", "mill")
 CLS, SEP, PADDING = "[CLS]", "[SEP]", "[PAD]"
 VOCABULARY = (
-    *(PADDING, CLS, SEP, "where", "?", "in", "the", "."),
+    *(PADDING, CLS, SEP, "where", "?", "in", "."),
     *NAMES,
-    *dict.fromkeys(word for verb in VERBS for word in verb.split()),
     *ADJECTIVES,
     *PLACES,
 )
 NUMBER = {word: number for number, word in enumerate(VOCABULARY)}
-LONGEST = 48  # tokens; a story has at most 5 + 4·8 + 1
+LONGEST = 24  # tokens; a story of three facts has at most 5 + 3 · 6 + 1
 NOTHING = (0, 0)  # the answer's place when there is none: [CLS]
 
 
@@ -44,42 +42,39 @@ class Story:
         return " ".join(self.tokens[self.first : self.last + 1]) if self.first else ""
 
 
-def _tell(asked: str, facts: Sequence[tuple[str, str, str]]) -> Story:
-    """Write a story from its facts: (name, verb, place) each."""
+def _tell(asked: str, facts: Sequence[tuple[str, str]]) -> Story:
+    """Write a story from its facts: (name, place) each."""
     tokens = [CLS, "where", asked, "?", SEP]
     begin, first, last = len(tokens), *NOTHING
-    for name, verb, place in facts:
-        tokens += [name, *verb.split(), "in", "the"]
+    for name, place in facts:
+        tokens += [name, "in"]
         if name == asked:
             first, last = len(tokens), len(tokens) + len(place.split()) - 1
         tokens += [*place.split(), "."]
     return Story((*tokens, SEP), begin, first, last)
 
 
-def draw_stories(rng: np.random.Generator, pairs: int, facts: int = 4) -> list[Story]:
+def draw_stories(rng: np.random.Generator, pairs: int, facts: int = 2) -> list[Story]:
     """Draw `pairs` stories, each followed by its mirror; one pair in five has no answer.
 
-    Raises ValueError if there are fewer than two facts, or more than there are names for.
+    Raises ValueError for other than two or three facts.
     """
-    if not 2 <= facts < len(NAMES):
-        raise ValueError(f"facts must lie from 2 to {len(NAMES) - 1}; got {facts}.")
+    if facts not in (2, 3):
+        raise ValueError(f"facts must be 2 or 3; got {facts!r}. More would not fit in a story.")
     stories = []
     for _ in range(pairs):
         asked, *names = (str(name) for name in rng.choice(NAMES, facts + 1, replace=False))
-        nouns = rng.choice(PLACES, facts, replace=False)
-        told = []
-        for name, noun in zip(names, nouns, strict=True):
+        places = []
+        for noun in rng.choice(PLACES, facts, replace=False):
             adjectives = rng.choice(ADJECTIVES, int(rng.integers(0, 3)), replace=False)
-            told.append((name, str(rng.choice(VERBS)), " ".join([*map(str, adjectives), noun])))
+            places.append(" ".join([*map(str, adjectives), noun]))
         one, other = rng.choice(facts, 2, replace=False)
         if rng.random() < 0.8:
-            told[one] = (asked, *told[one][1:])
-        mirror = list(told)
-        mirror[one], mirror[other] = (
-            (told[other][0], *told[one][1:]),
-            (told[one][0], *told[other][1:]),
-        )
-        stories += [_tell(asked, told), _tell(asked, mirror)]
+            names[one] = asked
+        mirror = list(names)
+        mirror[one], mirror[other] = names[other], names[one]
+        for told in (names, mirror):
+            stories.append(_tell(asked, list(zip(told, places, strict=True))))
     return stories
 
 

@@ -462,4 +462,23 @@ EXACT_MATCH_AND_F1 = Exercise(
         ),
     ),
     accepted=(by_expressions, by_translating, by_counters),
+    equivalent_mutants={
+        **dict.fromkeys(
+            (
+                "`word not in ('a', 'an', 'the')` → `word not in ('an', 'a', 'the')`",
+                "`word not in ('a', 'an', 'the')` → `word not in ('a', 'the', 'an')`",
+            ),
+            "the order of articles does not matter",
+        ),
+        **dict.fromkeys(
+            (
+                "`[(words(guess), words(truth)) for truth in truths]` → "
+                "`[(words(truth), words(guess)) for truth in truths]`",
+                "`(a, b)` → `(b, a)`",
+                "`f1(a, b)` → `f1(b, a)`",
+                "`(a, b)` → `(b, a)` (occurrence 2)",
+            ),
+            "both scores are symmetric",
+        ),
+    },
 )

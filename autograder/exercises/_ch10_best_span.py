@@ -19,7 +19,7 @@ def _draw(rng, shift, threshold, context=True):
     allowed[BEGIN:END] = context
     scores = rng.integers(-4, 5, size=(2, LENGTH)) / 2 + shift
     scores[:, [1, 2, 3, 10, 11]] += rng.integers(2, 6)  # poison: a question, [SEP], padding
-    scores[:, 0] = rng.integers(-4, 1, size=2) / 2 + shift
+    scores[:, 0] = rng.integers(-4, 0, size=2) / 2 + shift
     return {
         "start_scores": scores[0],
         "end_scores": scores[1],
@@ -42,8 +42,14 @@ def best_span_cases(rng):
     yield Case("valid", telling(question_allowed, end_first), "tokens of the question tempt")
     yield Case("valid", telling(one_token_too_short), "the longest span that is allowed")
     yield Case("valid", telling(inner_tokens_counted), "scores between the ends")
-    yield Case("ties", telling(last_of_equal_ones, shift=0.0), "two spans with the same score")
-    yield Case("ties", telling(shorter_of_equal_ones), "two spans with the same score again")
+    yield Case(
+        "ties", telling(last_of_equal_ones, shorter_of_equal_ones), "two spans with the same score"
+    )
+    yield Case(
+        "ties",
+        telling(shorter_of_equal_ones, last_of_equal_ones),
+        "two spans with the same score again",
+    )
     inputs = telling(invalid_pairs_as_zero, each_end_by_itself, shift=-9.0)
     yield Case("ties", inputs, "all scores are negative")
     for extra, about in (

@@ -308,4 +308,15 @@ ENTITY_F1 = Exercise(
         ),
     ),
     accepted=(by_walking, by_text, by_sentence),
+    equivalent_mutants=dict.fromkeys(
+        (
+            "`found.add((number, first, place, tags[first]))` → "
+            "`found.add((first, number, place, tags[first]))`",
+            "`found.add((number, first, place, tags[first]))` → "
+            "`found.add((number, place, first, tags[first]))`",
+            "`found.add((number, first, place, tags[first]))` → "
+            "`found.add((number, first, tags[first], place))`",
+        ),
+        "the order of an entity's parts is free",
+    ),
 )

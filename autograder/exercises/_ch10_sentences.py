@@ -497,4 +497,7 @@ PAIR_FEATURES = Exercise(
         ),
     ),
     accepted=(by_pieces, by_flattening, by_hstack),
+    equivalent_mutants={
+        "`first - second` → `second - first`": "its absolute value is the same",
+    },
 )

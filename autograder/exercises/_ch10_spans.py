@@ -26,7 +26,7 @@ def _draw_tokens(rng, count, tight):
 
 def _draw_window(rng, low, high, tokens, question=4):
     """Draw an input: [CLS] question [SEP] passage tokens `low` to `high` [SEP] padding."""
-    passage = _draw_tokens(rng, tokens, tight={low + 2, low + 4, high - 2})
+    passage = _draw_tokens(rng, tokens, tight={low - 1, low + 2, low + 4, high - 2, high - 1})
     asked = _draw_tokens(rng, question, tight={question - 1})
     special = [(0, 0)]
     rows = special + asked + special + passage[low:high] + special * 3
@@ -39,21 +39,25 @@ def _draw_window(rng, low, high, tokens, question=4):
 def answer_targets_cases(rng):
     """Inside the window, also within tokens and at its ends; partly or wholly outside."""
     tokens, low, high = 12, 2, 10
-    for group, first, last, shift, about in (
-        ("inside", 3, 4, (0, 0), "an answer of whole tokens"),
-        ("inside", 4, 6, (1, -1), "an answer that begins and ends within tokens"),
-        ("inside", 2, 3, (0, 0), "the answer stands at the window's start"),
-        ("inside", 8, 9, (0, 0), "the answer stands at the window's end"),
-        ("inside", 5, 5, (1, -1), "one token"),
-        ("outside", 1, 3, (0, 0), "the answer begins before the window"),
-        ("outside", 8, 10, (0, 0), "the answer ends after the window"),
-        ("outside", 0, 1, (0, 0), "the answer stands before the window"),
-        ("outside", 10, 11, (0, 0), "the answer stands after the window"),
-    ):
+
+    def case(group, first, last, about, start=0, end=None):
+        """An answer from the character `start` of a token to the one before `end` of another."""
         passage, offsets, context = _draw_window(rng, low, high, tokens)
-        start, end = passage[first][0] + shift[0], passage[last][1] + shift[1]
-        inputs = {"offsets": offsets, "context": context, "start": start, "end": end}
-        yield Case(group, inputs, about)
+        begin = passage[first][start < 0] + start
+        stop = passage[last][1] if end is None else passage[last][0] + end
+        inputs = {"offsets": offsets, "context": context, "start": begin, "end": stop}
+        return Case(group, inputs, about)
+
+    yield case("inside", 3, 4, "an answer of whole tokens")
+    yield case("inside", 4, 6, "an answer that begins and ends within tokens", start=-1, end=1)
+    yield case("inside", 2, 3, "the answer stands at the window's start")
+    yield case("inside", 8, 9, "the answer stands at the window's end")
+    yield case("inside", 5, 5, "one token")
+    yield case("inside", 7, 7, "a part of a token", start=1, end=2)
+    yield case("outside", 1, 3, "the answer begins one character before the window", start=-1)
+    yield case("outside", 8, 10, "the answer ends one character after the window", end=1)
+    yield case("outside", 0, 1, "the answer stands before the window")
+    yield case("outside", 10, 11, "the answer stands after the window")
 
 
 def answer_targets_reference(offsets, context, start, end):

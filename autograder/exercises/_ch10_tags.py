@@ -514,4 +514,7 @@ WORD_TAGS = Exercise(
         ),
     ),
     accepted=(by_neighbouring_pieces, backwards, by_comparing),
+    equivalent_mutants={
+        "`logits.argmax(dim=-1)` → `logits.argmax(dim=1)`": "there are two axes",
+    },
 )

@@ -264,14 +264,20 @@ def early_stop_cases(rng):
 
         while True:
             inputs = draw_telling(draw, early_stop_reference, wrong)
-            if (early_stop_reference(**inputs)[1] < epochs - 1) == stops:
+            best, stop = early_stop_reference(**inputs)
+            ended = stop - best == inputs["patience"]
+            if ended == stops and best < stop:
                 return inputs
 
     yield Case("stop", telling(best_of_all, last_for_best), "a better score comes too late")
     yield Case("stop", telling(patience_never_reset, compared_with_the_one_before), "ups and downs")
     yield Case("stop", telling(lower_is_better, one_epoch_late), "ups and downs again")
     yield Case("stop", telling(one_epoch_early, least_forgotten), "small gains")
-    yield Case("least", telling(equal_counts), "gains that equal the least one")
+    top = round(float(rng.uniform(0.6, 0.8)), 3)
+    scores = [top, top - 0.03, *(top - rng.uniform(0.1, 0.4, 4).round(3)).tolist()]
+    inputs = {"scores": scores, "patience": int(rng.choice([2, 3])), "least": 0.0625}
+    yield Case("stop", inputs, "the first epoch is the best")
+    yield Case("least", telling(equal_counts, least_forgotten), "gains that equal the least one")
     yield Case("least", telling(small_gains_kept), "small gains that add up")
     yield Case("least", telling(best_is_one_late, epochs=4, stops=False), "no stop")
 
@@ -558,7 +564,7 @@ def by_loop(sentences):
 
 
 FERTILITY = Exercise(
-    id="fertility",
+    id="pieces_per_word",
     title="Pieces for a word",
     asks="Give the number of pieces per word, and the share of words that are split.",
     parameters=("sentences",),

@@ -1,0 +1,130 @@
+"""What chapter 10's exercises promise: hidden places, gradients, agreement with other code."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from attention_course.drivers.tensors import as_tensors
+from autograder.exercises._ch10_layers import _hidden
+from autograder.exercises.ch10_task_heads import (
+    ANSWER_TARGETS,
+    ANSWER_TEXT,
+    BEST_SPAN,
+    EARLY_STOP,
+    ENTITY_F1,
+    EXACT_MATCH_AND_F1,
+    LEARNING_RATES,
+    PIECE_LABELS,
+    SENTENCE_VECTORS,
+    SPAN_LOSS,
+    TAG_LOSS,
+    TOKEN_GRADIENTS,
+)
+
+
+def given(exercise, seed=5):
+    """Inputs of each case as tensors, and what the reference gives."""
+    cases = exercise.make_cases(seed)
+    for case, outcome in zip(cases, exercise.expected(cases), strict=True):
+        yield as_tensors(dict(case.inputs)), outcome.outputs
+
+
+def test_padding_does_not_change_a_sentences_vectors():
+    for inputs, _ in given(SENTENCE_VECTORS):
+        hidden, mask = inputs["hidden"], inputs["mask"]
+        other = torch.where(mask[..., None], hidden, 1e4)
+        for a, b in zip(
+            SENTENCE_VECTORS.reference(hidden, mask),
+            SENTENCE_VECTORS.reference(other, mask),
+            strict=True,
+        ):
+            torch.testing.assert_close(a, b)
+
+
+def test_every_token_learns_from_the_first_ones_loss_and_padding_does_not():
+    for inputs, outputs in given(TOKEN_GRADIENTS):
+        mask = inputs["mask"].numpy()
+        assert (outputs["result"][mask] > 1e-6).all() and (outputs["result"][~mask] == 0).all()
+        x = inputs["embeddings"].clone().requires_grad_()
+        logits = _hidden(x, inputs["mask"], inputs["weights"])[:, 0] @ inputs["weights"]["head"]
+        F.cross_entropy(logits, inputs["labels"]).backward()
+        np.testing.assert_allclose(outputs["result"], x.grad.norm(dim=-1), rtol=1e-8)
+
+
+def test_losses_are_blind_to_what_may_not_count():
+    for inputs, outputs in given(SPAN_LOSS):
+        gradient = outputs["gradient of start_logits"]
+        assert (gradient[~inputs["allowed"].numpy()] == 0).all() and np.abs(gradient).max() > 0
+    for inputs, outputs in given(TAG_LOSS):
+        unlabelled = inputs["labels"].numpy() == -100
+        assert (outputs["gradient of logits"][unlabelled] == 0).all() and unlabelled.any()
+
+
+def test_targets_hold_the_answer_and_no_less():
+    inside = 0
+    for inputs, outputs in given(ANSWER_TARGETS):
+        first, last = int(outputs["first"]), int(outputs["last"])
+        offsets, context = inputs["offsets"].numpy(), inputs["context"].numpy()
+        if first:
+            inside += 1
+            assert context[first : last + 1].all()
+            assert offsets[first, 0] <= inputs["start"] < offsets[first, 1]
+            assert offsets[last, 0] < inputs["end"] <= offsets[last, 1]
+    assert inside == 6
+
+
+def test_answers_cut_out_are_pieces_of_the_passage():
+    for inputs, outputs in given(ANSWER_TEXT):
+        text = "".join(map(chr, outputs["text"]))
+        assert text in inputs["text"] and text == text.strip()
+        assert bool(text) == bool(inputs["first"])
+
+
+def test_spans_are_valid_and_thresholds_matter():
+    none = 0
+    for inputs, outputs in given(BEST_SPAN):
+        first, last = int(outputs["first"]), int(outputs["last"])
+        none += first == 0
+        if first:
+            assert first <= last < first + inputs["longest"]
+            assert inputs["allowed"][first] and inputs["allowed"][last]
+    assert none >= 3
+
+
+def test_f1_is_symmetric_and_right_answers_score_one():
+    for inputs, _ in given(EXACT_MATCH_AND_F1):
+        guess, truths = inputs["guess"], inputs["truths"]
+        assert EXACT_MATCH_AND_F1.reference(truths[0], truths) == (1.0, 1.0)
+        there = EXACT_MATCH_AND_F1.reference(guess, truths[:1])
+        assert there == EXACT_MATCH_AND_F1.reference(truths[0], [guess])
+
+
+def test_each_word_with_a_piece_has_one_label():
+    for inputs, outputs in given(PIECE_LABELS):
+        for words, labels in zip(inputs["words"], outputs["result"], strict=True):
+            assert (labels >= 0).sum() == len({word for word in words.tolist() if word >= 0})
+
+
+def test_entities_are_read_strictly():
+    stray = ENTITY_F1.reference([["I-NP", "I-NP", "O"]], [["B-NP", "I-NP", "O"]])
+    assert stray == (0.0, 0.0, 0.0), "a lenient reading would call this right"
+    changed = ENTITY_F1.reference([["B-NP", "I-VP", "I-NP"]], [["B-NP", "O", "O"]])
+    assert changed == (1.0, 1.0, 1.0)
+
+
+def test_rates_rise_with_height():
+    for inputs, outputs in given(LEARNING_RATES):
+        rates = dict(zip(inputs["names"], outputs["result"].tolist(), strict=True))
+        assert rates["classifier.bias"] == inputs["rate"] == max(rates.values())
+        assert rates["embeddings.LayerNorm.bias"] == min(rates.values())
+
+
+def test_what_comes_after_the_stop_is_not_seen():
+    for inputs, outputs in given(EARLY_STOP):
+        stop = int(outputs["stop"])
+        cut = {**inputs, "scores": [*inputs["scores"][: stop + 1], 9.0, 9.0]}
+        if stop < len(inputs["scores"]) - 1:
+            assert EARLY_STOP.reference(**cut) == (int(outputs["best"]), stop)
+        assert int(outputs["best"]) <= stop

@@ -1216,12 +1216,12 @@ print(f"three estimates for BERT base differ by a factor of {max(base) / min(bas
 
 # %% [markdown]
 # Each line spans nine tenths of 20,000 draws, the dot is the middle one; energy on the left, carbon
-# on the right, both in powers of ten. Three respectable estimates for BERT base differ by a whole
-# factor: other hardware, other software, other assumptions. The grid alone spans a factor of ten,
-# so *where* and *when* one trains matters as much as what. Left out are: all runs before the final
-# one, making the chips, and every use of the model afterwards, which for a popular one outweighs
-# its training. Efficiency has grown, and so have the runs: D. Patterson et al. (2021), *Carbon
-# Emissions and Large Neural Network Training*, Table 4, gives 1,287 MWh for GPT-3.
+# on the right, both in powers of ten. Three respectable estimates for BERT base differ by the
+# factor printed above: other hardware, other software, other assumptions. The grid alone spans a
+# factor of ten, so *where* and *when* one trains matters as much as what. Left out are: all runs
+# before the final one, making the chips, and every use of the model afterwards, which for a popular
+# one outweighs its training. Efficiency has grown, and so have the runs: D. Patterson et al.
+# (2021), *Carbon Emissions and Large Neural Network Training*, Table 4, gives 1,287 MWh for GPT-3.
 
 # %% [markdown]
 # ## Common mistakes

@@ -49,7 +49,7 @@ class MemoryWindow(Explorer):
 
     def frame_height(self) -> int:
         """Controls, a row for each layer, and the status."""
-        return 270 + 50 * (MOST_LAYERS + 1)
+        return 265 + 50 * MOST_LAYERS
 
 
 def memory_window(

@@ -38,7 +38,7 @@ function render({ model, el }) {
     return { name, cells, rows, table };
   });
   el.append(
-    h("div", { class: "lm-bar" }, h("span", {}, "choose a word:"), ...words.map((word) => word.element)),
+    h("div", { class: "lm-bar" }, h("span", {}, "choose a word (the number is its step):"), ...words.map((word) => word.element)),
     h("div", { class: "lm-bar" }, earlier, later, mixed, straight),
     h("div", { class: "lm-panels" }, ...panels.map((panel) => panel.table)),
     h("p", { class: "lm-key" },
@@ -66,8 +66,8 @@ function render({ model, el }) {
     }));
     const seen = order.slice(0, step[place]).map((p) => quoted(tokens[p]));
     status.textContent = `${quoted(tokens[place])} is predicted as number ${step[place] + 1} of ${tokens.length}, from ` +
-      `${seen.length ? seen.join(", ") : "nothing but its place"}. Its content vector also holds the word itself, ` +
-      `for the ${plural(tokens.length - 1 - step[place], "word")} that come later.`;
+      `${seen.length ? seen.join(", ") : "nothing but its place"}. Its content vector also holds the word itself` +
+      `${step[place] < tokens.length - 1 ? `, to be read by ${plural(tokens.length - 1 - step[place], "later word")}.` : "; no later word reads it."}`;
   }
   return follow(model, ["order", "place"], draw);
 }

@@ -60,7 +60,7 @@ function render({ model, el }) {
       set(panel.heads[i], { "aria-pressed": String(i === row) });
       cells.forEach((cell, j) => {
         const value = p < 3 ? maps[p][i][j] : weights[i][j];
-        const ink = p < 3 ? Math.abs(value) / scale > 0.6 : value > 0.55;
+        const ink = p < 3 ? Math.abs(value) / scale > 0.9 : value > 0.75;
         cell.className = `lm-number${i === row ? " lm-chosen" : ""}${ink ? " lm-strong" : ""}${p < 3 && !on[p] ? " lm-off" : ""}`;
         cell.style.background = p < 3 ? signed(value, scale) : shade(value);
         cell.textContent = fixed(value, p < 3 ? 1 : 2);

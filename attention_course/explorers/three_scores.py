@@ -65,7 +65,7 @@ class ThreeScores(Explorer):
 
     def frame_height(self) -> int:
         """Controls, two rows of maps, and the status."""
-        return 380 + 27 * len(self.tokens)
+        return 310 + 52 * len(self.tokens)
 
 
 def three_scores(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attention_course.outcomes import Outcome
+from attention_course.outcomes import TEXT, Outcome
 
 KIND_NAMES = {"b": "True/False", "i": "integers", "u": "integers", "f": "floating-point numbers"}
 
@@ -112,6 +112,51 @@ def _compare_arrays(
     )
 
 
+def _agreeing(got: np.ndarray, expected: np.ndarray) -> int:
+    """Count the entries along the first axis that agree before the first difference."""
+    both = min(len(got), len(expected))
+    return next((i for i in range(both) if np.any(got[i] != expected[i])), both)
+
+
+def _excerpt(numbers: np.ndarray, place: int) -> str:
+    """Quote the text of these character numbers around a place."""
+    first, last = max(place - 20, 0), place + 20
+    some = "".join(chr(n) if 0 <= n < 0x110000 else "\ufffd" for n in numbers[first:last].tolist())
+    return "… " * (first > 0) + repr(some) + " …" * (last < len(numbers))
+
+
+def _compare_texts(name: str, got: np.ndarray, expected: np.ndarray) -> Difference | None:
+    """Compare texts, given as the numbers of their characters."""
+    if np.array_equal(got, expected):
+        return None
+    place = _agreeing(got, expected)
+    sentence = f"`{name}` is not the text asked for: it differs from index {place} on."
+    return Difference(
+        "values", sentence, name, None, _excerpt(got, place), _excerpt(expected, place)
+    )
+
+
+def _compare_lengths(name: str, got: np.ndarray, expected: np.ndarray) -> Difference | None:
+    """Compare the lengths of lists; what is in them comes later."""
+    alike = got.ndim > 0 and (got.shape[1:] == expected.shape[1:] or got.size == 0)
+    if not alike or len(got) == len(expected):
+        return None
+    place = _agreeing(got, expected)
+    right = f"; before index {place} all is right" if place else ""
+    sentence = f"`{name}` has the wrong length{right}."
+    return Difference("length", sentence, name, None, str(len(got)), str(len(expected)))
+
+
+def _compare_output(
+    name: str, got: np.ndarray, expected: np.ndarray, kind: str, tolerance: Tolerance
+) -> Difference | None:
+    """Compare one output in the words that fit it: a text, a list, or an array."""
+    if name == TEXT and got.ndim == 1 and got.dtype.kind in "iu":
+        return _compare_texts(name, got, expected)
+    uneven = _compare_lengths(name, got, expected) if kind == "sequence" else None
+    return uneven or _compare_arrays(name, got, expected, tolerance)
+
+
 def compare(got: Outcome, expected: Outcome, tolerance: Tolerance) -> Difference | None:
     """Return the first difference between two outcomes of the same case, or None if there is none.
 
@@ -149,7 +194,7 @@ def compare(got: Outcome, expected: Outcome, tolerance: Tolerance) -> Difference
         if kind != wanted and (kind, wanted) not in GOOD_ENOUGH:
             sentence = f"`{name}` is {KIND_PHRASES[kind]}; {KIND_PHRASES[wanted]} is expected."
             return Difference("type", sentence, name)
-        found = _compare_arrays(name, got.outputs[name], array, tolerance)
+        found = _compare_output(name, got.outputs[name], array, wanted, tolerance)
         if found:
             return found
     return None

@@ -15,6 +15,7 @@ from attention_course.outcomes import Outcome
 # What to look at next when no known mistake fits, by the kind of the first difference.
 NEXT_STEPS = {
     "shape": "Write the shape of every intermediate array beside its line, then compare.",
+    "length": "Run your function on the case of `example(...)`: where does the list go astray?",
     "dtype": "Look at the `dtype` of what you return.",
     "type": "Print `type(...)` of what you return: where does it stop being what is asked for?",
     "nan": "NaN comes from 0/0, inf − inf or 0·inf: print the array before each division.",

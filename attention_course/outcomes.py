@@ -10,6 +10,7 @@ import numpy as np
 
 STATUSES = ("returned", "raised", "timed out", "unusable")
 KINDS = ("array", "tensor", "number", "sequence")
+TEXT = "text"  # an output of this name is a string, held as the numbers of its characters
 DETAILS = ("traceback", "printed", "warning")
 LONGEST_TEXT = 2_000  # characters of a candidate's own text (prints, messages) that are kept
 

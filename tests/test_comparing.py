@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attention_course.comparing import Tolerance, compare, same_outcome
-from attention_course.outcomes import Outcome, Terms
+from attention_course.outcomes import TEXT, Outcome, Terms
 from attention_course.running import run_case
 
 
@@ -89,3 +89,42 @@ def test_same_outcome_looks_at_messages_and_numbers():
     assert not same_outcome(refusing(ValueError("a")), refusing(ValueError("b")))
     assert same_outcome(outcome(np.full(2, np.nan)), outcome(np.full(2, np.nan)))
     assert not same_outcome(outcome(X), refusing(ValueError("a")))
+
+
+def text(value):
+    """A text as the driver of sequences hands it on: the numbers of its characters."""
+    numbers = np.array([ord(character) for character in value], dtype=np.int64)
+    return Outcome("returned", {TEXT: numbers}, {TEXT: "array"})
+
+
+def test_texts_are_shown_as_texts():
+    assert compare(text("żółw"), text("żółw"), Tolerance()) is None
+    difference = compare(text("żóa"), text("żółw"), Tolerance())
+    assert difference.sentence.endswith("it differs from index 2 on.")
+    assert (difference.kind, difference.got, difference.expected) == ("values", "'żóa'", "'żółw'")
+    assert difference.index is None and difference.hidden().expected == ""
+    cut = compare(text("x" * 90 + "yz" * 30), text("x" * 90), Tolerance())
+    assert cut.got == "… 'xxxxxxxxxxxxxxxxxxxxyzyzyzyzyzyzyzyzyzyz' …"
+    assert compare(text(""), text("a"), Tolerance()).got == "''"
+
+
+@pytest.mark.parametrize("numbers", [[-5, 0xD800, 1 << 40], [[97]], [97.0], [True]])
+def test_a_text_may_hold_anything(numbers):
+    got = Outcome("returned", {TEXT: np.array(numbers)}, {TEXT: "array"})
+    difference = compare(got, text("a"), Tolerance())
+    assert difference.sentence.encode() and difference.got.encode()
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "sentence"),
+    [
+        ([5, 6, 7], [5, 6], "`result` has the wrong length; before index 2 all is right."),
+        ([5], [9, 5], "`result` has the wrong length."),
+        ([(1, 2)], [(1, 2), (3, 4)], "`result` has the wrong length; before index 1 all is right."),
+        ([], [(1, 2), (3, 4)], "`result` has the wrong length."),
+        ([[5, 6]], [5, 6, 7], "`result` has the wrong shape."),
+        ([5, 7], [5, 6], "`result` differs at 1 of 2 entries."),
+    ],
+)
+def test_lists_have_lengths(got, expected, sentence):
+    assert compare(outcome(got), outcome(expected), Tolerance()).sentence == sentence

@@ -39,7 +39,8 @@ def make_encoder(weights: Mapping[str, np.ndarray]) -> Any:
 
 def as_encoders(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Turn stored weights into the two encoders that the candidate gets."""
-    return {name: make_encoder(weights) for name, weights in inputs.items()}
+    with torch_as_it_was():  # a new module draws weights that are overwritten
+        return {name: make_encoder(weights) for name, weights in inputs.items()}
 
 
 def _values(module: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import nn
 from attention_course.electra.corpus import Corpus, batches
 from attention_course.electra.objectives import Pretraining
 
-BATCH, RATE, WARM_UP = 32, 1e-3, 100
+BATCH, RATE, WARM_UP = 32, 3e-3, 100
 
 
 @dataclass(frozen=True)

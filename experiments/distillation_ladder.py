@@ -2,7 +2,7 @@
 
     nice -n 15 python experiments/distillation_ladder.py
 
-takes about ten minutes of computing and writes `distillation_ladder.csv` (a row for each model) and
+takes some minutes of computing and writes `distillation_ladder.csv` (a row for each model) and
 `distillation_ladder.txt` (the log) into `attention_course/data/records/`. Chapter 12 plots them.
 
 Each seed has sentences, a teacher and students of its own. All students of a seed have the width of
@@ -36,14 +36,13 @@ from attention_course.distillation import (
 from attention_course.distillation.words import PADDING, Sentences, WordTask
 
 SEEDS = (0, 1, 2, 3, 4)
-SIZES = {"labelled": 100, "teacher's": 1000, "transfer": 1600, "test": 600}
-D_MODEL, HEADS, TEACHER_LAYERS = 64, 4, 3
-TEACHER_STEPS, STEPS, RATE = 300, 150, 6e-3
-TEMPERATURE, TEMPERATURES = 2.0, (0.5, 1.0, 4.0, 8.0)
-LAYERS = (1, 2)
-# Student's and teacher's indices of states; the last ones always meet.
-LAYER_MAPS = {1: [(1, 3)], 2: [(1, 1), (2, 3)], 3: [(1, 1), (2, 2), (3, 3)]}
-CUT = {1: (0,), 2: (0, 2)}  # teacher layers that a student cut out of it begins with
+SIZES = {"labelled": 100, "teacher's": 1000, "transfer": 1600, "test": 500}
+D_MODEL, HEADS, TEACHER_LAYERS = 48, 4, 3
+TEACHER_STEPS, STEPS, RATE = 250, 100, 8e-3
+LAYERS = 2  # of most students
+TEMPERATURE, TEMPERATURES = 2.0, (0.5, 1.0, 2.0, 4.0, 8.0)  # the latter for one layer
+LAYER_MAP = [(1, 1), (2, 3)]  # indices of states, 0 is the embedding's; the last ones meet
+CUT = (0, 2)  # teacher layers that a student cut out of it begins with
 COLUMNS = (
     *("seed", "inputs", "signal", "layers", "temperature", "parameters"),
     *("accuracy", "agreement", "copied", "seconds"),
@@ -57,26 +56,25 @@ def new_model(task: WordTask, layers: int, seed: int) -> WordModel:
     return WordModel(len(task.french), len(task.english), D_MODEL, HEADS, layers)
 
 
-def cut_out(task: WordTask, teacher: WordModel, layers: int, seed: int) -> WordModel:
+def cut_out(task: WordTask, teacher: WordModel, seed: int) -> WordModel:
     """A student with the teacher's weights outside its layers, and some of its layers."""
-    student = new_model(task, layers, seed)
+    student = new_model(task, LAYERS, seed)
     for part in ("embedding", "positions", "norm", "head"):
         getattr(student, part).load_state_dict(getattr(teacher, part).state_dict())
-    for layer, number in zip(student.layers, CUT[layers], strict=True):
+    for layer, number in zip(student.layers, CUT, strict=True):
         layer.load_state_dict(teacher.layers[number].state_dict())
     return student
 
 
-def from_states(teacher: WordModel, words: torch.Tensor, layers: int):
+def from_states(teacher: WordModel, words: torch.Tensor):
     """Learn from opinions, and from hidden states by a layer map, with equal shares."""
     opinions = from_logits(logits_of(teacher, words), TEMPERATURE)
-    pairs = LAYER_MAPS[layers]
 
     def loss(model, batch, rows, length):
         with torch.no_grad():
             aims = teacher.states(batch)
         found, tokens = model.states(batch), batch != PADDING
-        gaps = [F.mse_loss(found[ours][tokens], aims[theirs][tokens]) for ours, theirs in pairs]
+        gaps = [F.mse_loss(found[ours][tokens], aims[theirs][tokens]) for ours, theirs in LAYER_MAP]
         return opinions(model, batch, rows, length) + sum(gaps) / len(gaps)
 
     return loss
@@ -101,14 +99,12 @@ def plans(task: WordTask, teacher: WordModel) -> Iterator[tuple]:
         some = task.sets[inputs]
         opinions = logits_of(teacher, some.words)
         soft = from_logits(opinions, TEMPERATURE)
-        for layers in LAYERS:
-            yield inputs, "gold", layers, "", from_labels(some.labels), False
-            labels = hard_labels(opinions, some.words)
-            yield inputs, "hard", layers, "", from_labels(labels), False
-            yield inputs, "soft", layers, TEMPERATURE, soft, False
-            states = from_states(teacher, some.words, layers)
-            yield inputs, "soft + hidden", layers, TEMPERATURE, states, False
-            yield inputs, "soft, cut out", layers, TEMPERATURE, soft, True
+        labels, states = hard_labels(opinions, some.words), from_states(teacher, some.words)
+        yield inputs, "gold", LAYERS, "", from_labels(some.labels), False
+        yield inputs, "hard", LAYERS, "", from_labels(labels), False
+        yield inputs, "soft", LAYERS, TEMPERATURE, soft, False
+        yield inputs, "soft + hidden", LAYERS, TEMPERATURE, states, False
+        yield inputs, "soft, cut out", LAYERS, TEMPERATURE, soft, True
         yield inputs, "soft", TEACHER_LAYERS, TEMPERATURE, soft, False
         for temperature in TEMPERATURES:
             yield inputs, "soft", 1, temperature, from_logits(opinions, temperature), False
@@ -125,9 +121,7 @@ def one_seed(seed: int, sizes: dict[str, int], steps: int) -> Iterator[dict[str,
     yield _row(seed, "teacher's", "teacher", "", teacher, teacher, task, start)
     for inputs, signal, layers, temperature, loss, is_cut in plans(task, teacher):
         start, first = time.process_time(), 1000 + seed
-        student = (
-            cut_out(task, teacher, layers, first) if is_cut else new_model(task, layers, first)
-        )
+        student = cut_out(task, teacher, first) if is_cut else new_model(task, layers, first)
         fit(student, task.sets[inputs].words, loss, steps=steps, seed=seed, rate=RATE)
         yield _row(seed, inputs, signal, temperature, student, teacher, task, start)
 
@@ -162,7 +156,7 @@ def record(folder: Path, seeds: tuple[int, ...], sizes: dict[str, int], steps: i
             f"{datetime.date.today()}, {MACHINE}; Python {platform.python_version()}, torch "
             f"{torch.__version__}"
         )
-        say(f"sentences: {sizes}; {steps} steps for each student; seeds {seeds}")
+        say(f"sentences: {sizes}; {steps} steps for each student")
         writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
         writer.writeheader()
         for seed in seeds:
@@ -170,7 +164,7 @@ def record(folder: Path, seeds: tuple[int, ...], sizes: dict[str, int], steps: i
                 writer.writerow(row)
                 table.flush()
                 say(", ".join(f"{name} {x}" for name, x in row.items() if x != ""))
-        say(f"done after {time.process_time() / 60:.1f} minutes of computing")
+            say(f"seed {seed} done after {time.process_time() / 60:.1f} minutes of computing")
 
 
 if __name__ == "__main__":

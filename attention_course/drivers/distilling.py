@@ -73,9 +73,12 @@ def gradients_in_one_row(model: Any) -> Any:
 
 def two_models(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Turn stored inputs into what the candidate gets, for `example`: models and tensors."""
-    models = {
-        name: make_model(inputs[name]) for name in ("student", "teacher", "model") if name in inputs
-    }
+    with torch_as_it_was():  # a new model draws random numbers
+        models = {
+            name: make_model(inputs[name])
+            for name in ("student", "teacher", "model")
+            if name in inputs
+        }
     return {**as_tensors(dict(inputs)), **models}
 
 

@@ -10,28 +10,37 @@ from autograder.exercises._ch12_parts import NO_LABEL
 
 
 def copied_errors_cases(rng):
-    """Answers that agree half of the time; places without a label; a perfect teacher."""
-    for group, about in (
-        ("values", "a teacher that errs"),
-        ("values", "another one"),
-        ("perfect", "a teacher without a mistake"),
+    """Answers of every kind, each kind in another number; no label at some places."""
+    for group, mistakes, about in (
+        ("values", 3, "a teacher that errs"),
+        ("values", 3, "another one"),
+        ("edges", 1, "a teacher with one mistake"),
+        ("edges", 0, "a teacher without a mistake"),
     ):
-        batch, length, classes = 5, 8, 4
-        real = rng.random((batch, length)) < 0.8
-        gold_labels = rng.integers(0, classes, (batch, length))
-        wrong = (gold_labels + rng.integers(1, classes, (batch, length))) % classes
-        other = (gold_labels + rng.integers(1, classes, (batch, length))) % classes
-        errs = (rng.random((batch, length)) < 0.5) & (group == "values")
-        teacher = np.where(errs, wrong, gold_labels)
-        kind = rng.random((batch, length))
-        student = np.where(kind < 0.45, teacher, np.where(kind < 0.7, gold_labels, other))
-        real[0, :2], teacher[0, 0] = True, gold_labels[0, 0]
-        if group == "values":
-            teacher[0, 1] = student[0, 1] = wrong[0, 1]
-            real[1, 1], teacher[1, 1], student[1, 1] = True, wrong[1, 1], gold_labels[1, 1]
-        labels = np.where(real, gold_labels, NO_LABEL)
-        inputs = {"student": student, "teacher": teacher, "labels": labels}
-        yield Case(group, {name: a.astype(np.int64) for name, a in inputs.items()}, about)
+        counts = rng.permutation([3, 4, 5, 6])
+        if mistakes < 3:
+            counts = [5, mistakes, 0, 0]
+        yield Case(group, _answers(rng, *counts, unlabelled=int(rng.integers(6, 9))), about)
+
+
+def _answers(rng, student_alone_wrong, copied, differently_wrong, teacher_alone_wrong, unlabelled):
+    """Answers of student and teacher, so many of each kind; both are right elsewhere."""
+    batch, length, classes = 5, 7, 4
+    label = rng.integers(0, classes, batch * length)
+    wrong = (label + rng.integers(1, classes, batch * length)) % classes
+    other = (wrong + 1) % classes
+    other = np.where(other == label, (other + 1) % classes, other)
+    kinds = np.repeat(
+        [1, 2, 3, 4, 5],
+        [student_alone_wrong, copied, differently_wrong, teacher_alone_wrong, unlabelled],
+    )
+    kinds = rng.permutation(np.append(kinds, np.zeros(batch * length - len(kinds), dtype=int)))
+    arrays = {
+        "student": np.choose(kinds, [label, wrong, wrong, other, label, wrong]),
+        "teacher": np.choose(kinds, [label, label, wrong, wrong, wrong, wrong]),
+        "labels": np.where(kinds == 5, NO_LABEL, label),
+    }
+    return {name: a.reshape(batch, length).astype(np.int64) for name, a in arrays.items()}
 
 
 def copied_errors_reference(student, teacher, labels):
@@ -151,7 +160,7 @@ COPIED_ERRORS = Exercise(
     driver="tensor_function",
     groups={
         "values": Group(1.5, "a teacher that errs"),
-        "perfect": Group(0.5, "a teacher without a mistake"),
+        "edges": Group(0.5, "one mistake, and none"),
     },
     cases=copied_errors_cases,
     reference=copied_errors_reference,

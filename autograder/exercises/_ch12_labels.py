@@ -25,10 +25,13 @@ def gold_loss_cases(rng):
     for group, scale, about in (
         ("values", 2.0, "places without a label"),
         ("values", 900.0, "logits in the hundreds"),
+        ("values", 2.0, "one label"),
         ("none", 2.0, "no label at all"),
     ):
         batch, length, classes = draw_sizes_of_tokens(rng)
         real = draw_real(rng, batch, length)
+        if about == "one label":
+            real = np.arange(batch * length).reshape(batch, length) == rng.integers(1, 3)
         logits = poisoned(scale * rng.normal(size=(batch, length, classes)), real, 5.0)
         labels = draw_labels(rng, real & (group != "none"), classes)
         yield Case(group, {"logits": logits, "labels": labels}, about)
@@ -339,4 +342,9 @@ HARD_LABEL_LOSS = Exercise(
         ),
     ),
     accepted=(real_rows_only, with_one_hot, with_sorted_classes),
+    equivalent_mutants={
+        "`teacher_logits[real].argmax(dim=-1)` → `teacher_logits[real].argmax(dim=1)`": (
+            "the rows were picked: axis 1 is the last one"
+        ),
+    },
 )

@@ -274,6 +274,16 @@ SOFT_LOSS = Exercise(
         ),
     ),
     accepted=(by_kl_div, by_cross_entropy_less_entropy, by_hand_with_zeros),
+    equivalent_mutants={
+        "`(student_logits[real] / temperature).log_softmax(dim=-1)` → `(student_logits[real] "
+        "/ temperature).log_softmax(dim=1)`": ("the rows were picked: axis 1 is the last one"),
+        "`(teacher_logits[real].detach() / temperature).log_softmax(dim=-1)` → "
+        "`(teacher_logits[real].detach() / temperature).log_softmax(dim=1)`": (
+            "the rows were picked: axis 1 is the last one"
+        ),
+        "`(teacher.exp() * (teacher - student)).sum(dim=-1)` → `(teacher.exp() * (teacher - "
+        "student)).sum(dim=1)`": ("the rows were picked: axis 1 is the last one"),
+    },
 )
 
 # --- teacher_average -----------------------------------------------------------------------------

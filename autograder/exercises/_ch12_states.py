@@ -218,6 +218,12 @@ COSINE_LOSS = Exercise(
         ),
     ),
     accepted=(by_unit_vectors, by_norms, by_half_the_squared_distance),
+    equivalent_mutants={
+        "`F.cosine_similarity(student_states, teacher_states.detach(), dim=-1)` → "
+        "`F.cosine_similarity(teacher_states.detach(), student_states, dim=-1)`": (
+            "a cosine is the same from both sides"
+        ),
+    },
 )
 
 # --- hidden_loss ---------------------------------------------------------------------------------
@@ -226,11 +232,11 @@ COSINE_LOSS = Exercise(
 def hidden_loss_cases(rng):
     """A student of two layers and a teacher of four; maps that skip; narrower and equal widths."""
     for group, layer_map, widths, about in (
-        ("values", [(1, 2), (2, 4)], (2, 3), "every second layer, a narrower student"),
-        ("values", [(2, 1)], (3, 3), "one pair, equal widths"),
-        ("embeddings", [(0, 0), (2, 3), (1, 1)], (3, 2), "the embeddings too, out of order"),
+        ("values", [(1, 2), (2, 4)], (2, 4), "every second layer, a narrower student"),
+        ("values", [(2, 1)], (2, 2), "one pair, equal widths"),
+        ("embeddings", [(0, 0), (2, 3), (1, 1)], (4, 2), "the embeddings too, out of order"),
     ):
-        batch, length = 2, 4
+        batch, length = 2, 3
         real = draw_real(rng, batch, length)
         student = rng.normal(size=(3, batch, length, widths[0]))
         teacher = rng.normal(size=(5, batch, length, widths[1]))
@@ -439,4 +445,10 @@ HIDDEN_LOSS = Exercise(
         ),
     ),
     accepted=(all_pairs_at_once, masked_sums, token_by_token),
+    equivalent_mutants={
+        "`F.mse_loss((student_states[ours] @ projection)[real], "
+        "teacher_states[theirs][real].detach())` → "
+        "`F.mse_loss(teacher_states[theirs][real].detach(), (student_states[ours] @ "
+        "projection)[real])`": ("a squared difference is the same from both sides"),
+    },
 )

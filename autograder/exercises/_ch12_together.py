@@ -241,6 +241,16 @@ CO_DISTILLATION_LOSSES = Exercise(
         ),
     ),
     accepted=(by_kl_div, stacked, by_entropies),
+    equivalent_mutants={
+        "`own.log_softmax(dim=-1)` → `own.log_softmax(dim=1)`": (
+            "of two axes, axis 1 is the last one"
+        ),
+        "`other.detach().log_softmax(dim=-1)` → `other.detach().log_softmax(dim=1)`": (
+            "of two axes, axis 1 is the last one"
+        ),
+        "`(theirs.exp() * (theirs - ours)).sum(dim=-1)` → `(theirs.exp() * (theirs - "
+        "ours)).sum(dim=1)`": ("of two axes, axis 1 is the last one"),
+    },
 )
 
 # --- self_distillation_loss ----------------------------------------------------------------------
@@ -248,18 +258,17 @@ CO_DISTILLATION_LOSSES = Exercise(
 
 def self_distillation_cases(rng):
     """Two, three and four exits, temperatures on both sides of 1."""
-    for group, exits, low, high, about in (
-        ("values", 3, 1.5, 2.5, "three exits"),
-        ("values", 4, 0.5, 0.7, "four exits, a temperature below 1"),
-        ("values", 2, 2.5, 3.0, "two exits"),
+    for shape, low, high, about in (
+        ((3, 2, 4), 1.5, 2.5, "three exits"),
+        ((4, 2, 3), 0.5, 0.7, "four exits, a temperature below 1"),
+        ((2, 3, 4), 2.5, 3.0, "two exits"),
     ):
-        _, batch, classes = draw_sizes_of_tokens(rng)
-        batch = 5 if exits == batch else batch
+        _, batch, classes = shape
         yield Case(
-            group,
+            "values",
             {
-                "exits": 1.5 * rng.normal(size=(exits, batch, classes + 1)),
-                "labels": rng.integers(0, classes + 1, batch),
+                "exits": 1.5 * rng.normal(size=shape),
+                "labels": rng.integers(0, classes, batch),
                 "temperature": round(float(rng.uniform(low, high)), 3),
                 "share": round(float(rng.uniform(0.5, 0.9)), 3),
             },
@@ -455,4 +464,8 @@ SELF_DISTILLATION_LOSS = Exercise(
         ),
     ),
     accepted=(all_at_once, by_flat_batches, exit_by_exit),
+    equivalent_mutants={
+        "`(exits[-1].detach() / temperature).log_softmax(dim=-1)` → `(exits[-1].detach() / "
+        "temperature).log_softmax(dim=1)`": ("of two axes, axis 1 is the last one"),
+    },
 )

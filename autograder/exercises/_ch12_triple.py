@@ -25,7 +25,7 @@ def triple_loss_cases(rng):
         ("values", (0.4, 1.7, 3.1), "other shares"),
         ("zero", (2.0, 0.0, 1.5), "no share for the gold labels"),
     ):
-        batch, length, classes, d_model = 2, 4, 5, 3
+        batch, length, classes, d_model = 2, 3, 5, 4
         real = draw_real(rng, batch, length)
         labelled = real & (rng.random(real.shape) < 0.5)
         row, place = first_token(real)
@@ -277,4 +277,18 @@ TRIPLE_LOSS = Exercise(
         ),
     ),
     accepted=(in_one_sum, by_cross_entropies, by_zeros_at_padding),
+    equivalent_mutants={
+        "`(student_logits[real] / temperature).log_softmax(dim=-1)` → `(student_logits[real] "
+        "/ temperature).log_softmax(dim=1)`": ("the rows were picked: axis 1 is the last one"),
+        "`(teacher_logits[real].detach() / temperature).log_softmax(dim=-1)` → "
+        "`(teacher_logits[real].detach() / temperature).log_softmax(dim=1)`": (
+            "the rows were picked: axis 1 is the last one"
+        ),
+        "`(teacher.exp() * (teacher - student)).sum(dim=-1)` → `(teacher.exp() * (teacher - "
+        "student)).sum(dim=1)`": ("the rows were picked: axis 1 is the last one"),
+        "`F.cosine_similarity(student_states, teacher_states.detach(), dim=-1)` → "
+        "`F.cosine_similarity(teacher_states.detach(), student_states, dim=-1)`": (
+            "a cosine is the same from both sides"
+        ),
+    },
 )

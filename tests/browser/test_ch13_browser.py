@@ -31,7 +31,7 @@ def test_memory_window(module_notebook):
     assert "one layer reaches 7 places back, 2 layers 11 places" in status.inner_text()
     assert "8 words of earlier segments are used, but get no gradient" in status.inner_text()
     assert figure.locator("circle.lm-trained[data-row='2']").count() == 4
-    memory = figure.get_by_label("memory", exact=True)
+    memory = figure.get_by_role("slider", name="memory")
     with picture_changes(figure):
         memory.focus()
         for _ in range(4):
@@ -75,12 +75,12 @@ def test_three_scores(module_notebook):
         return position.nth(number).locator("td").all_inner_texts()
 
     assert len(set(row(4))) > 2
-    limit = figure.get_by_label("limit k of distances")
+    limit = figure.get_by_role("slider")
     with picture_changes(figure):
         limit.focus()
         nb.page.keyboard.press("Home")
     assert len(set(row(4))) == 1  # all keys stand before it, or are it
-    figure.get_by_label("position to content").uncheck()
+    figure.get_by_role("checkbox", name="position to content").uncheck()
     assert "The sum of 2 parts is divided by √(2d)." in status.inner_text()
     assert "1 [True, True, False]" in nb.run_cell(5)
     figure.get_by_role("table", name="weights").get_by_role("button", name="dog").click()

@@ -1110,7 +1110,7 @@ block_flow()
 #    parameters.
 # 3. x has shape (batch, length, d_model), and so has the result. Every token sees all tokens of its
 #    own sequence; no mask here.
-# 4. The MLP bends with the exact GELU. There is no dropout.
+# 4. The MLP bends with the exact GELU. Nothing is dropped, also in training mode.
 # 5. Build it from its parts: without `nn.TransformerEncoderLayer`.
 #
 # The checks load the weights of an `nn.TransformerEncoderLayer` into your block and compare

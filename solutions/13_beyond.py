@@ -380,10 +380,49 @@ print(
 # symbol or it does not. Two layers with a memory of 8 *could* pass the symbol on in two hops; try
 # `train_recall(8, 0, layers=2)`. In one run of ours that was hardly better than guessing at places
 # 0 to 3: what is reachable is not thereby learned.
+
+# %% [markdown]
+# ### Is a memory as good as the whole text?
 #
-# And the memory is exact: if the same weights read the whole row in one go, each place sees what it
-# saw with the memory. For one layer, at least. With more, the memory was computed with less of the
-# past than the whole row would give (and, in training, with older weights).
+# **Claim:** reading segment by segment with a memory gives what reading all at once gives, as long
+# as the memory holds all that came before.
+#
+# Segments of 4, a memory of 4; texts of 8 and of 12 symbols; random weights. The last segment's
+# scores are compared with those of one pass over the whole text. Predict: which of the six
+# differences are 0?
+
+# %% tags=["experiment"]
+from attention_course.beyond.recall import Reader
+
+
+def difference(layers, length, seed):
+    """Largest difference in the last segment: with a memory of 4, or all in one pass."""
+    generator = torch.Generator().manual_seed(seed)
+    model = Reader(layers, memory=4, generator=generator).double()
+    tokens, memories = torch.randint(12, (1, length), generator=generator), None
+    with torch.no_grad():
+        for segment in tokens.split(4, dim=1):
+            scores, memories = model(segment, memories)
+        whole, _ = model(tokens, None)
+    return (scores - whole[:, -4:]).abs().max().item()
+
+
+print("layers   8 symbols           12 symbols          (least to most of 5 seeds)")
+table = {}
+for layers in (1, 2, 3):
+    for length in (8, 12):
+        table[layers, length] = [difference(layers, length, seed) for seed in range(5)]
+    cells = (f"{min(table[layers, n]):.0e} to {max(table[layers, n]):.0e}" for n in (8, 12))
+    print(f"{layers:<9}" + "  ".join(f"{cell:<18}" for cell in cells))
+exact = all((max(gaps) < 1e-9) == (length == 8) for (_, length), gaps in table.items())
+print(
+    f"'Exact if and only if nothing was dropped': {'supported' if exact else 'NOT supported'} here."
+)
+
+# %% [markdown]
+# With 8 symbols the memory holds all of the first segment, and what it holds has itself seen all
+# there was: so it is exact, at any depth. With 12, the oldest 4 are dropped. (In training there is
+# a second difference: the memory was computed with weights of some steps ago.)
 
 # %% [markdown]
 # ## 2 Any order: XLNet
@@ -396,7 +435,8 @@ print(
 # XLNet predicts **one word after the other, in a random order**. The words stay at their places;
 # only masks change. Over many orders, each word is predicted from every possible context.
 #
-# Predict: with the order 2, 0, 3, 1 of four places, which places does place 3 see?
+# Predict: the words below are predicted in the order "city", "York", "is", "New", "a". Which words
+# does the prediction of "New" see? And which of them stand to its left?
 
 # %% tags=["explorer"]
 from attention_course.explorers import order_masks

@@ -712,10 +712,10 @@ distance_products()
 
 # %% [markdown]
 # Waves that meet as they are know distance only: $\text{PE}(p)\cdot\text{PE}(s)$ is the sum of all
-# $\cos((p - s)\,\omega_i)$. But between them stand two learned matrices, and with these in the
-# middle the place counts as well, unless training finds the rotation of section 3. (With token
-# vectors added, a real score has three parts more.) Rotary turns *after* the projections, so
-# whatever they are, only the distance counts.
+# $\cos((p - s)\,\omega_i)$ (drawn divided by d/2, so that it is 1 at distance 0). But between them
+# stand two learned matrices, and with these in the middle the place counts as well, unless training
+# finds the rotation of section 3. (With token vectors added, a real score has three parts more.)
+# Rotary turns *after* the projections, so whatever they are, only the distance counts.
 
 # %% [markdown]
 # ### In words: only the distance

@@ -13,7 +13,7 @@ RECORD_TYPE = "application/vnd.attention-course.claim+json"
 CLAIMS = {
     "C1": "dividing scores by the root of the width, and by nothing else, keeps their variance",
     "C2": "without positions attention cannot tell one order of its tokens from another",
-    "C3": "attention alone averages tokens into one; the MLP and the residual link prevent it",
+    "C3": "a stack of attention alone makes all tokens alike; residual links keep them apart",
     "C4": "four times the width is a good size for the MLP",
     "C5": "one large projection that is cut into heads equals as many small ones",
     "C6": "the encoder runs once, and with a cache a step costs the same however long the text is",

@@ -297,6 +297,8 @@ query_walk()
 # %% tags=["experiment"]
 import torch
 
+from attention_course.claims import report
+
 
 def scale_statistics(seed, widths, divide, queries=100, keys=16):
     """Variance of scores, keys in effective use, and how far weights still react to scores."""
@@ -333,10 +335,10 @@ axes[0].legend(fontsize=8)
 axes[1].set_yscale("linear")
 plt.show()
 
-level = {}
+level, steepness = {}, {}
 for way, runs in statistics.items():
     slopes = [np.polyfit(np.log(widths), np.log(run[0]), 1)[0] for run in runs]
-    level[way] = max(np.abs(slopes)) < 0.1
+    level[way], steepness[way] = max(np.abs(slopes)) < 0.1, slopes
     print(
         f"{way:<14} variance ~ d^{np.mean(slopes):+.2f} "
         f"({min(slopes):+.2f} to {max(slopes):+.2f}); at d = {widths[-1]}: "
@@ -344,8 +346,9 @@ for way, runs in statistics.items():
         f"reaction {runs[:, 2, -1].mean():.1e}"
     )
 holds = [way for way in ways if level[way]] == ["divided by √d"]
-verdict = "supported" if holds else "NOT supported"
-print(f"Only the root keeps the variance level: {verdict} by this run.")
+widest = max(max(slopes) - min(slopes) for slopes in steepness.values())
+effect = "; ".join(f"{way}: variance ~ d^{np.mean(s):+.2f}" for way, s in steepness.items())
+report("C1", holds, f"{effect} (10 seeds, slopes at most {widest:.2f} apart)")
 
 # %% [markdown]
 # - **No scaling**: the variance grows like d. The softmax comes close to an arg-max, and then
@@ -847,7 +850,8 @@ for name, runs in gaps.items():
     )
 bag = all(runs[:, 0].max() < 100 * np.finfo(name).eps for name, runs in gaps.items())
 broken = all(runs[:, -1].min() > 1e-3 for runs in gaps.values())
-print(f"'Attention sees a bag': {'supported' if bag else 'NOT supported'} by this run.")
+largest = max(runs[:, 0].max() for runs in gaps.values())
+report("C2", bag, f"outputs differ by at most {largest:.0e} between two orders (10 seeds)")
 print(f"'Positions break it': {'supported' if broken else 'NOT supported'} by this run.")
 
 # %% [markdown]
@@ -988,8 +992,8 @@ print("time of RNN / time of attention:")
 for n, ratio, more in zip(tokens, ratios, more_work, strict=True):
     print(f"  n = {n:<5} {ratio:5.2f}   (attention multiplies {more:.0f} times as often)")
 supported = abs(steep["self-attention"] - 2) < 0.3 and abs(steep["recurrent"] - 1) < 0.3
-verdict = "supported" if supported else "NOT supported"
-print(f"Slopes 2 and 1 for long texts: {verdict} by this run.")
+effect = ", ".join(f"{name}: time ~ n^{power:.2f}" for name, power in steep.items())
+report("C7", supported, f"{effect} (long texts, medians of 6 seeds)", timed=True)
 both = [n for n, r, m in zip(tokens, ratios, more_work, strict=True) if r > 1 and m > 1]
 print(
     f"Attention multiplies more often and is faster all the same at n = {both or 'none of these'}."
@@ -1030,7 +1034,8 @@ print(
 # - Self-attention sees a bag; positions must be put in.
 # - n² · d multiplications, no waiting.
 #
-# Next: how to tell attention about order. The challenge below is for those who want to see the way back as well.
+# Next: how to tell attention about order. The challenge below is for those who want to see the way
+# back as well.
 
 # %% [markdown]
 # ## Challenge: attention backwards

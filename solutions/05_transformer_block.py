@@ -140,6 +140,9 @@ print(
 
 
 # %% tags=["experiment"]
+from attention_course.claims import report
+
+
 def random_layers(seeds, layers, width, hidden, dtype=torch.float32, size=1.0):
     """Weights of one stack for each seed: a list of dicts of tensors (seeds, in, out)."""
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
@@ -214,7 +217,12 @@ for name, runs in shares.items():
     row = ", ".join(f"{runs[:, layer].mean():.1e}" for layer in (1, 2, 4, 8, 12))
     print(f"{name:<22} after 1, 2, 4, 8, 12 layers: {row}")
 collapsed = shares["attention only"][:, -1].max() < 1e-6
-print("“Attention alone collapses”:", "supported" if collapsed else "NOT supported", "by this run.")
+left = {name: runs[:, -1].mean() for name, runs in shares.items()}
+effect = ", ".join(f"{name}: {share:.0e}" for name, share in left.items())
+apart = (shares["+ residual"][:, -1] > 0.01).all()
+report(
+    "C3", collapsed and apart, f"share that differs between tokens after {depth} layers: {effect}"
+)
 for name in ["+ norm", "+ MLP", "+ residual"]:
     kept = int((shares[name][:, -1] > 0.01).sum())
     print(f"“{name[2:]} alone prevents it” (more than 1 % left): {kept} of 10 seeds")
@@ -485,7 +493,7 @@ gaps = torch.stack([position_gaps(seed) for seed in range(10)])
 for name, values in zip(["loop", "convolution of width 1", "shuffled"], gaps.T, strict=True):
     print(f"{name:<23} differs by at most {values.max():.1e} (10 seeds)")
 same = bool(gaps.max() < 1e-12)
-print("“One MLP for all positions”:", "supported" if same else "NOT supported", "by this run.")
+report("C8", same, f"three ways to share it differ by at most {gaps.max():.0e} (10 seeds)")
 
 # %% [markdown]
 # Only rounding. So it does not matter *where* a token stands when it goes through the MLP, and in a
@@ -605,6 +613,7 @@ for name, rows in losses.items():
     }
     for claim, holds in claims.items():
         print(f"{'':<17} “{claim}”: {'supported' if holds else 'NOT supported'} by this run.")
+report("C4", claims["4 is the best factor"], f"best factor at equal parameters, 5 seeds: {best}")
 
 # %% [markdown]
 # Read it with care. In the left panel a wider MLP also has more parameters and takes longer, so

@@ -798,6 +798,8 @@ print(quiet_or_busy(uneven))
 # convolution differ, whose work grows alike?
 
 # %% tags=["experiment"]
+from attention_course.claims import report
+
 WIDTH = 64
 recurrent = nn.RNN(WIDTH, WIDTH, batch_first=True).to(device)
 convolution = nn.Conv1d(WIDTH, WIDTH, 3, padding=1).to(device)
@@ -843,6 +845,10 @@ for name, found in slopes.items():
     holds = abs(found - expected[name]) < 0.35
     print(f"Slope of {name} as in the table (±0.35): {settled(holds, uneven)}.")
 print(quiet_or_busy(uneven))
+middle = {name: np.median(found) for name, found in slopes.items()}
+fits = all(abs(middle[name] - expected[name]) < 0.35 for name in layers)
+effect = ", ".join(f"{name}: time ~ n^{power:.2f}" for name, power in middle.items())
+report("C7", fits, f"{effect} (medians of 5 seeds)", timed=True)
 
 # %% [markdown]
 # One line for each kind of layer, both axes logarithmic. Where a slope comes out below the table's,

@@ -1,6 +1,7 @@
 """Explorers: interactive figures that compute and draw in the browser."""
 
 from attention_course.explorers.alignment_matrix import alignment_matrix
+from attention_course.explorers.blank_filler import blank_filler
 from attention_course.explorers.block_flow import block_flow
 from attention_course.explorers.block_stepper import block_stepper
 from attention_course.explorers.bpe_steps import bpe_steps
@@ -22,9 +23,11 @@ from attention_course.explorers.span_matrix import span_matrix
 from attention_course.explorers.temperature_explorer import temperature_explorer
 from attention_course.explorers.three_scores import three_scores
 from attention_course.explorers.wave_table import wave_table
+from attention_course.explorers.wordpiece_steps import wordpiece_steps
 
 __all__ = [
     "alignment_matrix",
+    "blank_filler",
     "block_flow",
     "block_stepper",
     "bpe_steps",
@@ -46,4 +49,5 @@ __all__ = [
     "temperature_explorer",
     "three_scores",
     "wave_table",
+    "wordpiece_steps",
 ]

@@ -1,0 +1,255 @@
+"""Make what chapter 09 shows of longer runs: `python experiments/bert_pretraining.py`.
+
+Trains 41 tiny BERTs, about four minutes on one idle thread. Each comparison goes into a file of its
+own, `attention_course/data/records/bert_NAME.csv`, with a row for each run: condition, seed, nats
+per blank and share of blanks found in new sentences. `blank_filler()` shows what is written to
+`attention_course/explorers/recorded_blanks.json`. Arguments name what to record: "sentence",
+"share", "masking", "pairs"; without any, all.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import attention_course.data
+from attention_course.bert import tiny
+from attention_course.bert.tiny import BLANK, CLS, SEP, Corpus, TinyBert
+from attention_course.data import _fragment_words as lexicon
+from attention_course.explorers.blank_filler import RECORDED, key
+
+FOLDER = Path(attention_course.data.__file__).parent / "records"
+COLUMNS = ("condition", "seed", "loss", "found")
+SEEDS = range(5)
+STEPS = 400
+SENTENCE = "the old king does not eat these red apples ."
+
+
+def measured(model: TinyBert, corpus: Corpus) -> tuple[float, float]:
+    """Nats per blank, and share of blanks found, one blank in each new sentence."""
+    return round(tiny.blank_loss(model, corpus), 4), round(tiny.share_found(model, corpus), 4)
+
+
+# --- how many words are blanked ------------------------------------------------------------------
+
+SHARES = {
+    "15 %": {"share": 0.15},
+    "30 %": {"share": 0.30},
+    "50 %": {"share": 0.50},
+    "80 %": {"share": 0.80},
+    "30 %, loss on one blank": {"share": 0.30, "asked": 1},
+}
+
+
+def compare_shares() -> Iterator[tuple]:
+    """Several shares of blanks, the same number of steps."""
+    corpus = Corpus(seed=5)
+    for condition, options in SHARES.items():
+        for seed in SEEDS:
+            model = TinyBert(len(corpus.words), seed)
+            for _ in tiny.train(model, corpus, seed, STEPS, **options):
+                pass
+            yield condition, seed, *measured(model, corpus)
+
+
+# --- static and dynamic masking ------------------------------------------------------------------
+
+COPIES = {"static, 1 copy": 1, "static, 10 copies": 10, "dynamic": None}
+FEW = 400  # sentences, so that an epoch is short: 400 steps are about 20 epochs
+
+
+def masked_batches(corpus: Corpus, copies: int | None, seed: int) -> Iterator[tuple]:
+    """Yield (tokens, places of blanks), epoch after epoch; `copies` as in RoBERTa's comparison."""
+    epoch = 0
+    while True:
+        order = torch.Generator().manual_seed(1000 * seed + epoch)
+        batches = []
+        for length, tokens in corpus.groups.items():
+            drawn = torch.Generator()
+            drawn.manual_seed(
+                7919 * seed + 101 * length + (epoch if copies is None else epoch % copies)
+            )
+            places = tiny.random_blanks(length, len(tokens), tiny.SHARE, drawn)
+            shuffled = torch.randperm(len(tokens), generator=order)
+            batches += [(tokens[rows], places[rows]) for rows in shuffled.split(32)]
+        for number in torch.randperm(len(batches), generator=order):
+            yield batches[number]
+        epoch += 1
+
+
+def compare_masking() -> Iterator[tuple]:
+    """The same sentences again and again, with the same blanks, ten sets of blanks, or new ones."""
+    corpus = Corpus(seed=5, train=FEW)
+    for condition, copies in COPIES.items():
+        for seed in SEEDS:
+            model = TinyBert(len(corpus.words), seed)
+            losses = (
+                tiny.loss_of_blanks(model, tokens, places)
+                for tokens, places in masked_batches(corpus, copies, seed)
+            )
+            for _ in tiny.optimise(model, losses, STEPS, tiny.RATE):
+                pass
+            yield condition, seed, *measured(model, corpus)
+
+
+# --- with and without next-sentence prediction ---------------------------------------------------
+
+PAIR_WEIGHTS = {"with sentence pairs' loss": 1.0, "without": 0.0}
+
+
+def topic(sentence: tuple[str, ...]) -> str:
+    """The first noun of a sentence, in the singular."""
+    nouns = {form: noun.english[0] for noun in lexicon.NOUNS for form in noun.english}
+    return next((nouns[word] for word in sentence if word in nouns), "")
+
+
+def sentence_pairs(corpus: Corpus, generator: torch.Generator) -> dict[int, tuple]:
+    """Pairs of sentences by their length: (tokens, segments, labels).
+
+    Neighbours in a text share a topic, so here the true second sentence begins with the same noun
+    (label 0); a random one is any sentence with another one (label 1).
+    """
+    by_topic: dict[str, list] = {}
+    for sentence in corpus.sentences:
+        by_topic.setdefault(topic(sentence), []).append(sentence)
+
+    def draw(options):
+        return options[int(torch.randint(len(options), (1,), generator=generator))]
+
+    rows: dict[int, list] = {}
+    for first in corpus.sentences:
+        label = int(torch.rand(1, generator=generator) < 0.5)
+        second = draw(corpus.sentences if label else by_topic[topic(first)])
+        while label and topic(second) == topic(first):
+            second = draw(corpus.sentences)
+        front = [CLS, *corpus.ids(first), SEP]
+        back = [*corpus.ids(second), SEP]
+        segments = [0] * len(front) + [1] * len(back)
+        rows.setdefault(len(segments), []).append((front + back, segments, label))
+    return {
+        length: tuple(torch.tensor(column) for column in zip(*group, strict=True))
+        for length, group in rows.items()
+        if len(group) >= 16
+    }
+
+
+def _pair_loss(model, classifier, tokens, segments, labels, weight, generator) -> Tensor:
+    """Blanks everywhere but in special tokens, and the label of the pair read off [CLS]."""
+    scores = torch.rand(tokens.shape, generator=generator).masked_fill(tokens <= SEP, -1)
+    places = scores.topk(round(tiny.SHARE * tokens.shape[1]), dim=1).indices
+    answers = tokens.gather(1, places)
+    states = model.states(tokens.scatter(1, places, BLANK), segments)
+    at_blanks = states.gather(1, places[..., None].expand(-1, -1, states.shape[-1]))
+    words = F.cross_entropy(model.logits(at_blanks).flatten(0, 1), answers.flatten())
+    return words + weight * F.cross_entropy(classifier(states[:, 0]), labels)
+
+
+def compare_pairs() -> Iterator[tuple]:
+    """The same pairs, with and without the loss of their labels."""
+    corpus = Corpus(seed=5)
+    pairs = sentence_pairs(corpus, torch.Generator().manual_seed(0))
+    lengths = torch.tensor([length for length, group in pairs.items() for _ in group[0]])
+    for condition, weight in PAIR_WEIGHTS.items():
+        for seed in SEEDS:
+            model, generator = TinyBert(len(corpus.words), seed), torch.Generator()
+            generator.manual_seed(seed)
+            classifier = model.pair = torch.nn.Linear(64, 2)
+            torch.nn.init.zeros_(classifier.weight)
+
+            def losses(model=model, classifier=classifier, generator=generator, weight=weight):
+                while True:
+                    group = pairs[
+                        int(lengths[torch.randint(len(lengths), (1,), generator=generator)])
+                    ]
+                    rows = torch.randint(len(group[0]), (16,), generator=generator)
+                    batch = [column[rows] for column in group]
+                    yield _pair_loss(model, classifier, *batch, weight, generator)
+
+            for _ in tiny.optimise(model, losses(), STEPS, tiny.RATE):
+                pass
+            yield condition, seed, *measured_in_pairs(model, corpus)
+
+
+def measured_in_pairs(model: TinyBert, corpus: Corpus) -> tuple[float, float]:
+    """As `measured`, each new sentence between [CLS] and [SEP]."""
+    losses, right = [], []
+    with torch.no_grad():
+        for tokens, places, words in corpus.blanks:
+            ends = tokens.new_tensor([[CLS], [SEP]]).expand(2, len(tokens))
+            framed = torch.cat([ends[0][:, None], tokens, ends[1][:, None]], dim=1)
+            logits = model(framed, torch.zeros_like(framed))
+            logits = logits[torch.arange(len(tokens)), places + 1]
+            losses.append(F.cross_entropy(logits, words, reduction="none"))
+            right.append(logits.argmax(-1) == words)
+    return (
+        round(float(torch.cat(losses).mean()), 4),
+        round(float(torch.cat(right).double().mean()), 4),
+    )
+
+
+# --- the recorded sentence -----------------------------------------------------------------------
+
+
+@torch.no_grad()
+def record_blanks(model: TinyBert, corpus: Corpus, sentence: str) -> dict:
+    """All sets of one or two blanks in a sentence: guesses, and where each blank looks."""
+    words = sentence.split()
+    original, answers = torch.tensor([corpus.ids(words)]), {}
+    for size in (1, 2):
+        for places in combinations(range(len(words)), size):
+            tokens = original.clone()
+            tokens[0, list(places)] = BLANK
+            chances = model(tokens)[0].softmax(-1)
+            weights = tiny.attention(model, tokens).mean(dim=(0, 2))[0]
+            answers[key(places)] = {
+                str(place): {
+                    "words": [
+                        [corpus.words[word], round(float(p), 3)]
+                        for p, word in zip(*chances[place].topk(5), strict=True)
+                    ],
+                    "weights": [round(float(weight), 2) for weight in weights[place]],
+                }
+                for place in places
+            }
+    return {"tokens": words, "answers": answers}
+
+
+def record_sentence() -> dict:
+    """Train one tiny BERT as the notebook does, and record the sentence."""
+    corpus = Corpus(seed=5)
+    model = TinyBert(len(corpus.words), 0)
+    for _ in tiny.train(model, corpus, 0, 900):
+        pass
+    return record_blanks(model, corpus, SENTENCE)
+
+
+PARTS = {"share": compare_shares, "masking": compare_masking, "pairs": compare_pairs}
+
+
+def main(names: list[str]) -> None:
+    """Record what is named, everything if nothing is."""
+    torch.set_num_threads(1)
+    for name in names or ["sentence", *PARTS]:
+        if name == "sentence":
+            text = json.dumps(record_sentence(), ensure_ascii=False, separators=(",", ":"))
+            RECORDED.write_text(text + "\n", encoding="utf-8")
+            continue
+        FOLDER.mkdir(exist_ok=True)
+        with (FOLDER / f"bert_{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            for row in PARTS[name]():
+                writer.writerow(row)
+                file.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -244,8 +244,9 @@ check("hard_label_loss", hard_label_loss)
 from attention_course.distillation import logits_of
 
 test_logits = logits_of(teacher, test.words)
-surest = test_logits.softmax(-1).max(-1).values.masked_fill(test.words == 0, 1.0)
-row, token = divmod(int(surest.argmin()), test.words.shape[1])  # where the teacher is least sure
+first, second = test_logits.softmax(-1).topk(2).values.unbind(-1)
+lead = (first - second).masked_fill((test.words == 0) | (first + second < 0.9), 1.0)
+row, token = divmod(int(lead.argmin()), test.words.shape[1])  # where it hesitates between two
 sentence = task.reading(test.words[row])
 print(" ".join(sentence), f"(look at {sentence[token]!r})")
 
@@ -408,11 +409,9 @@ signals = {
     "T = 2": from_logits(opinions, 2.0),
     "T = 4": from_logits(opinions, 4.0),
 }
-same_inputs, students = {}, {}
+same_inputs = {}
 for name, signal in signals.items():
-    runs = [student_accuracy(signal, few.words, seed) for seed in SEEDS]
-    same_inputs[name] = np.array([share for share, _ in runs])
-    students[name] = runs[0][1]
+    same_inputs[name] = np.array([student_accuracy(signal, few.words, s)[0] for s in SEEDS])
     print(f"{name:<17} {same_inputs[name].mean():.1%} ± {same_inputs[name].std(ddof=1):.1%}")
 
 # %% tags=["experiment"]
@@ -446,7 +445,7 @@ verdict("T = 4 beats T = 2", same_inputs["T = 2"], same_inputs["T = 4"])
 # %% [markdown]
 # One row of dots for each signal; the bar is the mean of five seeds. The verdicts are computed from
 # this run. A temperature has no best value in general: it depends on how sure the teacher is, on
-# the learning rate, and on how much a student of this size can copy.
+# the learning rate, on the number of steps, and on how much a student of this size can copy.
 
 # %% [markdown]
 # ### Sentences without labels
@@ -496,6 +495,11 @@ print(f"100 → 1,600 sentences: {more:+.1%}; labels → opinions on 100: {softe
 # Two curves over the number of sentences, labels and opinions, between the level of 100 gold
 # sentences (dotted) and that of the teacher (dashed). Keep in mind whose work this is: the teacher
 # saw 1,000 gold sentences, and it hands on what it learned from them.
+#
+# If opinions lie *below* labels in your run, too: a soft target moves a student more slowly than a
+# clear one, and 120 steps are few. With four times as many steps the two were level when this text
+# was written (one run each: 95.5 % from labels, 95.4 % at T = 2). So on sentences without labels we
+# see no gain from softness in this task; what helps is the sentences.
 
 # %% [markdown]
 # ## 4 Inside
@@ -574,9 +578,9 @@ from attention_course.explorers import layer_map
 layer_map(*looks, sentence)
 
 # %% [markdown]
-# Nothing asked the student to look at the same places, and mostly it does not: many ways of looking
-# lead to the same answers. Whether it *should* look at the same places is another question. The
-# next two losses can make it.
+# A cell's number is 0 if both look at the same places. Nothing asked the student for that: many
+# ways of looking can lead to the same answers. Whether it *should* look where the teacher looks is
+# another question. The next two losses can make it.
 
 # %% [markdown]
 # ### Exercise 6: hidden states, by a layer map
@@ -1134,7 +1138,8 @@ for ax, column, factor, label in (
 ):
     for name, row_of in table.items():
         ax.plot(factor * row_of[column], 100 * row_of[3], "o", label=name)
-    ax.set(xscale="log", xlabel=label)
+    ax.set(xlabel=label)
+    ax.set_xlim(left=0)
 axes[0].set_ylabel("% of test words right")
 axes[1].legend(fontsize=7)
 plt.show()

@@ -24,7 +24,7 @@ def attention_loss_cases(rng):
     """Without padding; with padding, where weights are exactly 0; a key the teacher never uses."""
     for group, layer_map, layers, heads, about in (
         ("values", [(1, 2), (0, 1)], (2, 3), 2, "two pairs, no padding"),
-        ("padding", [(0, 2)], (2, 3), 2, "one pair, padding"),
+        ("padding", [(0, 2)], (2, 3), 1, "one pair, padding"),
         ("padding", [(1, 0), (0, 2)], (2, 3), 1, "two pairs out of order, padding"),
     ):
         batch, length = 2, 3

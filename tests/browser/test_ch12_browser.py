@@ -46,7 +46,7 @@ def test_temperature_explorer(module_notebook):
     figure.get_by_role("button", name="cheval").click()
     assert "“horse”" in status.inner_text() and nb.run_cell(1).startswith("3")
     figure.get_by_role("button", name="temperature 1").click()
-    assert figure.locator("text.lm-right").inner_text() == "horse"
+    assert figure.locator("text.lm-right").text_content() == "horse"
 
 
 def test_layer_map(module_notebook):

@@ -7,16 +7,18 @@ their own with bounded memory, since a mutant may do anything.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from autograder.audit.answers import read_answer
-from autograder.audit.checks import audit_exercise
+from autograder.audit.checks import HIDDEN_SEEDS, audit_exercise
 from autograder.audit.trials import Report
 from autograder.exercises import chapters, find
 from autograder.forking import use_one_torch_thread
@@ -32,7 +34,7 @@ COLUMNS = (
 )
 
 
-def audit_by_id(exercise_id: str) -> Report:
+def audit_by_id(exercise_id: str, seeds: Sequence[int] = HIDDEN_SEEDS) -> Report:
     """Audit one exercise against its chapter's master; a broken master is a failure."""
     chapter, exercise = find(exercise_id)
     answer, problem = None, ""
@@ -41,7 +43,7 @@ def audit_by_id(exercise_id: str) -> Report:
     except (MasterError, FileNotFoundError) as error:
         problem = str(error)
     try:
-        report = audit_exercise(exercise, answer)
+        report = audit_exercise(exercise, answer, seeds)
     except Exception as error:  # whatever an exercise does wrong: tell it, audit the others
         report = Report(exercise_id, {"points": exercise.points})
         report.fail("stopped", f"the audit stopped with {type(error).__name__}: {error}")
@@ -59,13 +61,14 @@ def _prepare_process() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
 
 
-def audit_all(ids: list[str]) -> list[Report]:
+def audit_all(ids: list[str], seeds: Sequence[int] = HIDDEN_SEEDS) -> list[Report]:
     """Audit several exercises side by side; reports come in the order of `ids`."""
     processes = min(PROCESSES, os.cpu_count() or 1, len(ids))
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(processes, fork, initializer=_prepare_process) as pool:
         # Later exercises of a chapter take longer: they go first, so that no process waits.
-        return list(pool.map(audit_by_id, reversed(ids)))[::-1]
+        one = functools.partial(audit_by_id, seeds=seeds)
+        return list(pool.map(one, reversed(ids)))[::-1]
 
 
 def as_plain(report: Report) -> dict[str, Any]:
@@ -110,7 +113,7 @@ def table(reports: list[Report]) -> str:
     return "\n".join(lines)
 
 
-def main(exercises: list[str], result: Path = RESULT) -> int:
+def main(exercises: list[str], result: Path = RESULT, seeds: Sequence[int] = HIDDEN_SEEDS) -> int:
     """Audit the exercises (default: all), write `build/audit.json`, print; return the exit status.
 
     0: no failure. 1: at least one. 2: an unknown exercise was asked for.
@@ -121,7 +124,7 @@ def main(exercises: list[str], result: Path = RESULT) -> int:
         print(error.args[0], file=sys.stderr)
         return 2
     ids = ids or [name for members in chapters().values() for name in members]
-    reports = audit_all(ids)
+    reports = audit_all(ids, seeds)
     result.parent.mkdir(parents=True, exist_ok=True)
     plain = {report.exercise: as_plain(report) for report in reports}
     result.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

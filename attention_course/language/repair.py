@@ -125,10 +125,10 @@ def repair_score(
     corruption: str | None,
     seed: int,
     *,
-    steps: int = 230,
-    labelled: int = 50,
+    steps: int = 170,
+    labelled: int = 30,
     tuning: int = 60,
-    batch: int = 24,
+    batch: int = 16,
 ) -> float:
     """Pre-train with a corruption (None: not at all), fine-tune on misspellings, test.
 

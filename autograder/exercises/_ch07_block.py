@@ -69,11 +69,11 @@ class _Block(nn.Module):
     def look_at_target(self, x):
         """Causal self-attention."""
         future = self.hidden_places(x.shape[1])
-        return self.self_attn(x, x, x, attn_mask=future, need_weights=False)[0]
+        return self.self_attn(x, x, x, attn_mask=future)[0]
 
     def look_at_source(self, x, memory, mask):
         """Cross-attention."""
-        return self.multihead_attn(x, memory, memory, key_padding_mask=~mask, need_weights=False)[0]
+        return self.multihead_attn(x, memory, memory, key_padding_mask=~mask)[0]
 
     def think(self, x):
         """The two linear layers."""
@@ -104,14 +104,14 @@ class source_padding_seen(_Block):
     """No padding mask."""
 
     def look_at_source(self, x, memory, mask):
-        return self.multihead_attn(x, memory, memory, need_weights=False)[0]
+        return self.multihead_attn(x, memory, memory)[0]
 
 
 class source_words_hidden(_Block):
     """Hands the mask on without turning it round: NaN where everything is visible."""
 
     def look_at_source(self, x, memory, mask):
-        return self.multihead_attn(x, memory, memory, key_padding_mask=mask, need_weights=False)[0]
+        return self.multihead_attn(x, memory, memory, key_padding_mask=mask)[0]
 
 
 class causal_mask_as_visible(_Block):
@@ -125,7 +125,7 @@ class looks_at_itself_twice(_Block):
     """Cross-attention with the decoder's own keys and values."""
 
     def look_at_source(self, x, memory, mask):
-        return self.multihead_attn(x, x, x, need_weights=False)[0]
+        return self.multihead_attn(x, x, x)[0]
 
 
 class first_residual_missing(_Block):

@@ -1,0 +1,43 @@
+"""Exercises of chapter 11: ELECTRA and its ablations, in PyTorch.
+
+Ids below `first_word` are special; a label is True where a word was replaced.
+"""
+
+from __future__ import annotations
+
+from autograder.exercises._ch11_corruption import CHOOSE_POSITIONS, CORRUPT
+from autograder.exercises._ch11_flops import STEP_FLOPS
+from autograder.exercises._ch11_joint import (
+    ADVERSARIAL_LOSS,
+    COPY_LOSSES,
+    ELECTRA_LOSS,
+    STEP_PLAN,
+)
+from autograder.exercises._ch11_labels import (
+    DISCRIMINATOR_HEAD,
+    DISCRIMINATOR_LOSS,
+    REPLACED_LABELS,
+)
+from autograder.exercises._ch11_sampling import SAMPLE_TOKENS
+from autograder.exercises._ch11_sharing import (
+    KEEP_DISCRIMINATOR,
+    SHARE_WEIGHTS,
+    START_SECOND_STAGE,
+)
+
+EXERCISES = [
+    CHOOSE_POSITIONS,
+    SAMPLE_TOKENS,
+    CORRUPT,
+    REPLACED_LABELS,
+    DISCRIMINATOR_HEAD,
+    DISCRIMINATOR_LOSS,
+    ELECTRA_LOSS,
+    SHARE_WEIGHTS,
+    KEEP_DISCRIMINATOR,
+    STEP_FLOPS,
+    STEP_PLAN,
+    COPY_LOSSES,
+    START_SECOND_STAGE,
+    ADVERSARIAL_LOSS,
+]

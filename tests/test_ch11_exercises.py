@@ -1,0 +1,55 @@
+"""What is special about the exercises of chapter 11; the rest is asked by the audit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from attention_course.electra import Pretraining
+from autograder.exercises._ch11_flops import STEP_FLOPS
+from autograder.exercises._ch11_labels import DiscriminatorHeadReference
+from autograder.exercises._ch11_sampling import SAMPLE_TOKENS
+
+
+@pytest.mark.slow
+def test_the_head_is_that_of_the_published_models():
+    modelling = pytest.importorskip("transformers.models.electra.modeling_electra")
+    from transformers import ElectraConfig
+
+    config = ElectraConfig(hidden_size=6, hidden_act="gelu")
+    theirs = modelling.ElectraDiscriminatorPredictions(config).double()
+    ours = DiscriminatorHeadReference(6).double()
+    ours.load_state_dict(theirs.state_dict())
+    states = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 6)))
+    assert torch.allclose(ours(states), theirs(states), atol=1e-12)
+
+
+def test_samples_have_the_probabilities_of_the_softmax():
+    rng = np.random.default_rng(1)
+    logits, temperature, draws = rng.normal(size=4), 1.7, 40_000
+    uniform = torch.from_numpy(rng.random((draws, 4)))
+    rows = torch.from_numpy(logits).expand(draws, 4)
+    samples = SAMPLE_TOKENS.reference(logits=rows, uniform=uniform, temperature=temperature)
+    shares = np.bincount(samples.numpy(), minlength=4) / draws
+    expected = torch.from_numpy(logits / temperature).softmax(-1).numpy()
+    assert np.abs(shares - expected).max() < 5 * (0.25 / draws) ** 0.5
+
+
+def test_the_count_of_operations_agrees_with_the_models_own():
+    tokens = torch.full((3, 8), 5)
+    model = Pretraining("ELECTRA", words=20, d_model=16, generator_share=0.5)
+    flops = model(tokens)[2]
+    model.random.manual_seed(0)
+    chosen = int(model.choose(tokens > 0).sum())
+    expected = STEP_FLOPS.reference(
+        batch=3,
+        length=8,
+        chosen=chosen,
+        vocabulary=20,
+        d_model=16,
+        layers=2,
+        generator_width=8,
+        generator_layers=2,
+    )
+    assert flops == expected

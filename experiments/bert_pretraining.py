@@ -30,7 +30,7 @@ FOLDER = Path(attention_course.data.__file__).parent / "records"
 COLUMNS = ("condition", "seed", "loss", "found")
 SEEDS = range(5)
 STEPS = 400
-SENTENCE = "the old king does not eat these red apples ."
+SENTENCE = "the old king does not eat apples ."
 
 
 def measured(model: TinyBert, corpus: Corpus) -> tuple[float, float]:
@@ -102,6 +102,7 @@ def compare_masking() -> Iterator[tuple]:
 
 # --- with and without next-sentence prediction ---------------------------------------------------
 
+PAIRS = 16  # in a batch
 PAIR_WEIGHTS = {"with sentence pairs' loss": 1.0, "without": 0.0}
 
 
@@ -111,25 +112,27 @@ def topic(sentence: tuple[str, ...]) -> str:
     return next((nouns[word] for word in sentence if word in nouns), "")
 
 
-def sentence_pairs(corpus: Corpus, generator: torch.Generator) -> dict[int, tuple]:
-    """Pairs of sentences by their length: (tokens, segments, labels).
+def sentence_pairs(
+    corpus: Corpus, lines: list[tuple[str, ...]], generator: torch.Generator, least: int
+) -> dict[int, tuple]:
+    """Pairs of `lines` by their length: (tokens, segments, labels), at least `least` of a length.
 
     Neighbours in a text share a topic, so here the true second sentence begins with the same noun
     (label 0); a random one is any sentence with another one (label 1).
     """
     by_topic: dict[str, list] = {}
-    for sentence in corpus.sentences:
+    for sentence in lines:
         by_topic.setdefault(topic(sentence), []).append(sentence)
 
     def draw(options):
         return options[int(torch.randint(len(options), (1,), generator=generator))]
 
     rows: dict[int, list] = {}
-    for first in corpus.sentences:
+    for first in lines:
         label = int(torch.rand(1, generator=generator) < 0.5)
-        second = draw(corpus.sentences if label else by_topic[topic(first)])
+        second = draw(lines if label else by_topic[topic(first)])
         while label and topic(second) == topic(first):
-            second = draw(corpus.sentences)
+            second = draw(lines)
         front = [CLS, *corpus.ids(first), SEP]
         back = [*corpus.ids(second), SEP]
         segments = [0] * len(front) + [1] * len(back)
@@ -137,7 +140,7 @@ def sentence_pairs(corpus: Corpus, generator: torch.Generator) -> dict[int, tupl
     return {
         length: tuple(torch.tensor(column) for column in zip(*group, strict=True))
         for length, group in rows.items()
-        if len(group) >= 16
+        if len(group) >= least
     }
 
 
@@ -155,7 +158,9 @@ def _pair_loss(model, classifier, tokens, segments, labels, weight, generator) -
 def compare_pairs() -> Iterator[tuple]:
     """The same pairs, with and without the loss of their labels."""
     corpus = Corpus(seed=5)
-    pairs = sentence_pairs(corpus, torch.Generator().manual_seed(0))
+    drawn = torch.Generator().manual_seed(0)
+    pairs = sentence_pairs(corpus, corpus.sentences, drawn, least=PAIRS)
+    new = sentence_pairs(corpus, corpus.new, drawn, least=1)
     lengths = torch.tensor([length for length, group in pairs.items() for _ in group[0]])
     for condition, weight in PAIR_WEIGHTS.items():
         for seed in SEEDS:
@@ -169,30 +174,29 @@ def compare_pairs() -> Iterator[tuple]:
                     group = pairs[
                         int(lengths[torch.randint(len(lengths), (1,), generator=generator)])
                     ]
-                    rows = torch.randint(len(group[0]), (16,), generator=generator)
+                    rows = torch.randint(len(group[0]), (PAIRS,), generator=generator)
                     batch = [column[rows] for column in group]
                     yield _pair_loss(model, classifier, *batch, weight, generator)
 
-            for _ in tiny.optimise(model, losses(), STEPS, tiny.RATE):
+            for _ in tiny.optimise(model, losses(), 2 * STEPS, tiny.RATE):
                 pass
-            yield condition, seed, *measured_in_pairs(model, corpus)
+            yield condition, seed, *measured_in_pairs(model, new)
 
 
-def measured_in_pairs(model: TinyBert, corpus: Corpus) -> tuple[float, float]:
-    """As `measured`, each new sentence between [CLS] and [SEP]."""
-    losses, right = [], []
-    with torch.no_grad():
-        for tokens, places, words in corpus.blanks:
-            ends = tokens.new_tensor([[CLS], [SEP]]).expand(2, len(tokens))
-            framed = torch.cat([ends[0][:, None], tokens, ends[1][:, None]], dim=1)
-            logits = model(framed, torch.zeros_like(framed))
-            logits = logits[torch.arange(len(tokens)), places + 1]
-            losses.append(F.cross_entropy(logits, words, reduction="none"))
-            right.append(logits.argmax(-1) == words)
-    return (
-        round(float(torch.cat(losses).mean()), 4),
-        round(float(torch.cat(right).double().mean()), 4),
-    )
+@torch.no_grad()
+def measured_in_pairs(model: TinyBert, pairs: dict[int, tuple]) -> tuple[float, float]:
+    """As `measured`, one blank in each pair of new sentences."""
+    generator, losses, right = torch.Generator().manual_seed(1), [], []
+    for tokens, segments, _ in pairs.values():
+        scores = torch.rand(tokens.shape, generator=generator).masked_fill(tokens <= SEP, -1)
+        places, rows = scores.argmax(dim=1), torch.arange(len(tokens))
+        blanked = tokens.clone()
+        blanked[rows, places] = BLANK
+        logits = model(blanked, segments)[rows, places]
+        losses.append(F.cross_entropy(logits, tokens[rows, places], reduction="none"))
+        right.append(logits.argmax(-1) == tokens[rows, places])
+    found = torch.cat(right).double().mean()
+    return round(float(torch.cat(losses).mean()), 4), round(float(found), 4)
 
 
 # --- the recorded sentence -----------------------------------------------------------------------
@@ -212,8 +216,8 @@ def record_blanks(model: TinyBert, corpus: Corpus, sentence: str) -> dict:
             answers[key(places)] = {
                 str(place): {
                     "words": [
-                        [corpus.words[word], round(float(p), 3)]
-                        for p, word in zip(*chances[place].topk(5), strict=True)
+                        [corpus.words[word], round(float(p), 2)]
+                        for p, word in zip(*chances[place].topk(4), strict=True)
                     ],
                     "weights": [round(float(weight), 2) for weight in weights[place]],
                 }

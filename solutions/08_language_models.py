@@ -872,9 +872,10 @@ from attention_course.explorers import bpe_steps
 bpe_steps("the theme then, these themes and that anthem")
 
 # %% [markdown]
-# The first merge is "th" or "he", whichever the rule for equals prefers. And since our bytes
-# include the space, a merge may well reach over the end of a word; GPT-2 forbids that by cutting
-# the text into words first (A. Radford et al. 2019, Section 2.2). We leave this out.
+# In "the theme then" the pairs "th" and "he" occur three times each, so the rule for equals
+# decides; in the longer text above "th" leads by 7 to 6. And since our bytes include the space, a
+# merge may well reach over the end of a word; GPT-2 forbids that by cutting the text into words
+# first (A. Radford et al. 2019, Section 2.2). We leave this out.
 #
 # ### Exercise 11: learn the merges
 # *25 minutes, hard, 4 points*

@@ -128,6 +128,15 @@ class looks_at_itself_twice(_Block):
         return self.multihead_attn(x, x, x)[0]
 
 
+class source_asked_by_the_block_input(_Block):
+    """Cross-attention's queries are made before self-attention has spoken."""
+
+    def forward(self, x, memory, memory_mask):
+        y = self.norm1(x + self.look_at_target(x))
+        z = self.norm2(y + self.look_at_source(x, memory, memory_mask))
+        return self.norm3(z + self.think(z))
+
+
 class first_residual_missing(_Block):
     """No residual round self-attention."""
 
@@ -296,6 +305,11 @@ DECODER_BLOCK = Exercise(
             looks_at_itself_twice,
             "The second attention takes its keys and values from the target, too.",
             "Where does `memory` enter your block?",
+        ),
+        Misconception(
+            source_asked_by_the_block_input,
+            "The queries of cross-attention are made from the block's input.",
+            "What does the second line of the contract start from?",
         ),
         Misconception(
             first_residual_missing,

@@ -624,6 +624,7 @@ check("permutation_loss", permutation_loss)
 # Predict: what share of the written pairs exists, for each of the two?
 
 # %% tags=["experiment"]
+from attention_course.claims import report
 from attention_course.beyond import PAIRS, train_pairs
 
 kinds = ("by itself", "in order")
@@ -647,8 +648,9 @@ for kind in kinds:
     share, nats = written[kind].mean(axis=0)
     print(f"{kind:<10} {share:.0%} of pairs exist; a true pair costs {nats:.2f} nats")
 supported = written["in order"][:, 0].min() > 0.9 and written["by itself"][:, 0].max() < 0.3
-verdict = "supported" if supported else "NOT supported"
-print(f"'Only prediction in order keeps pairs together': {verdict} by these runs.")
+shares = {kind: runs[:, 0].mean() for kind, runs in written.items()}
+effect = ", ".join(f"{kind}: {share:.0%}" for kind, share in shares.items())
+report("C13", supported, f"share of written pairs that exist, {effect} (5 seeds)")
 
 # %% [markdown]
 # Left, bars for the share of pairs that exist (dotted: 1/8, pure chance); right, the price of a

@@ -329,7 +329,7 @@ check("pack_sentences", pack_sentences)
 #
 # Three tables: one row for each token, one for each place, one for each segment. The three rows are
 # added, then normalised. Where an attribute's name looks odd (`LayerNorm`): it is the name in all
-# published checkpoints, and names are the contract here.
+# published checkpoints, and here they matter.
 #
 # 1. `BertEmbeddings(vocabulary, positions, segments, d_model)` has `word_embeddings`,
 #    `position_embeddings`, `token_type_embeddings` (each an `nn.Embedding`) and `LayerNorm`, an
@@ -801,7 +801,7 @@ check("mlm_head", MlmHead)
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
-# Four steps in the order in which the contract names them.
+# Four steps in the order in which the exercise names them.
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
@@ -1130,6 +1130,7 @@ check("fill_one_by_one", fill_one_by_one)
 
 # %% tags=["experiment"]
 from attention_course.bert import agreement
+from attention_course.claims import report
 
 at_once, in_turn = zip(
     *[agreement.shares(model, corpus, seed) for seed, model in enumerate(models)], strict=True
@@ -1146,8 +1147,8 @@ plt.show()
 for name, shares in (("both at once", at_once), ("one by one", in_turn)):
     print(f"{name:<13}", ", ".join(f"{share:.2f}" for share in shares))
 apart = min(in_turn) > max(at_once)
-word = "supported" if apart else "NOT supported"
-print(f"'Independent blanks do not fit together': {word} by this run.")
+means = [sum(shares) / len(shares) for shares in (at_once, in_turn)]
+report("C13", apart, f"agree: {means[0]:.0%} at once, {means[1]:.0%} one by one (3 runs)")
 for line in agreement.examples(models[0], corpus):
     print("  ", line)
 
@@ -1411,10 +1412,20 @@ dynamic, static = losses_of("masking", "dynamic"), losses_of("masking", "static,
 verdict("'Dynamic beats ten copies'", dynamic, static)
 verdict("'Ten copies beat one'", static, losses_of("masking", "static, 1 copy"))
 print("(c)")
-verdict(
-    "'Without the second loss is better'",
-    losses_of("pairs", "without"),
-    losses_of("pairs", "with sentence pairs' loss"),
+without, paired = losses_of("pairs", "without"), losses_of("pairs", "with sentence pairs' loss")
+verdict("'Without the second loss is better'", without, paired)
+verdict("'With the second loss is better'", paired, without)
+fresh = max(dynamic) < min(static) and not max(paired) < min(without)
+stale = max(static) < min(dynamic) or max(paired) < min(without)
+gaps = [
+    mean_loss("masking", "static, 10 copies") - mean_loss("masking", "dynamic"),
+    mean_loss("pairs", "with sentence pairs' loss") - mean_loss("pairs", "without"),
+]
+report(
+    "C14",
+    True if fresh else False if stale else None,
+    f"fresh masks gain {gaps[0]:.2f} nats over ten copies, dropping the pairs' loss {gaps[1]:.2f} "
+    "(5 seeds each, recorded)",
 )
 
 # %% [markdown]

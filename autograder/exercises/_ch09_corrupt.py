@@ -342,12 +342,12 @@ MLM_CORRUPT = Exercise(
         Misconception(
             scores_as_probabilities,
             "Every word was selected whose score is below the share: how many, is then chance.",
-            "The contract says how many words of a row are selected.",
+            "The exercise says how many words of a row are selected.",
         ),
         Misconception(
             none_in_short_rows,
             "Nothing was selected in a short row.",
-            "What is 15 % of 5 words, rounded down? And what does the contract add?",
+            "What is 15 % of 5 words, rounded down? And what does the exercise add?",
         ),
         Misconception(
             rounded_up,

@@ -251,7 +251,7 @@ BERT_EMBEDDINGS = Exercise(
         Misconception(
             WordsScaled,
             "The word embeddings were multiplied by √d_model; BERT does not do that.",
-            "Which numbers does the contract add?",
+            "Which numbers does the exercise add?",
         ),
         Misconception(
             PositionsFromOne,
@@ -271,7 +271,7 @@ BERT_EMBEDDINGS = Exercise(
         Misconception(
             UsualEpsilon,
             "The LayerNorm has PyTorch's epsilon of 1e-5; BERT's is smaller.",
-            "Read point 1 of the contract again.",
+            "Read point 1 of the exercise again.",
         ),
         Misconception(
             NormOverTheSentence,

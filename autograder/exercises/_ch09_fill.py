@@ -261,7 +261,7 @@ FILL_ONE_BY_ONE = Exercise(
         Misconception(
             mask_may_be_written,
             "[MASK] itself was written into a blank.",
-            "What does the contract say about the mask's own logit?",
+            "What does the exercise say about the mask's own logit?",
         ),
         Misconception(
             mask_left_out_too_late,

@@ -246,7 +246,7 @@ MLM_HEAD = Exercise(
         Misconception(
             NoNorm,
             "The LayerNorm is missing.",
-            "Which parts does point 2 of the contract list?",
+            "Which parts does point 2 of the exercise list?",
         ),
         Misconception(
             NormBeforeActivation,
@@ -276,12 +276,12 @@ MLM_HEAD = Exercise(
         Misconception(
             HeadWithLink,
             "A residual link was added; the head has none.",
-            "What does the contract add to the output of `dense`?",
+            "What does the exercise add to the output of `dense`?",
         ),
         Misconception(
             HeadWithUsualEpsilon,
             "The LayerNorm has PyTorch's epsilon of 1e-5.",
-            "Read point 1 of the contract again.",
+            "Read point 1 of the exercise again.",
         ),
         Misconception(
             TieCutOff,

@@ -164,7 +164,7 @@ MLM_LOSS = Exercise(
         Misconception(
             nan_for_nothing,
             "Where no place is selected, the mean is 0/0: NaN.",
-            "What does the contract ask for in that case?",
+            "What does the exercise ask for in that case?",
         ),
         Misconception(
             all_places_divide,
@@ -381,7 +381,7 @@ PRETRAINING_LOSS = Exercise(
         Misconception(
             mean_of_both,
             "The sum of the two losses was halved.",
-            "Read point 3 of the contract again.",
+            "Read point 3 of the exercise again.",
         ),
         Misconception(
             mlm_only,

@@ -291,7 +291,7 @@ PACK_SENTENCES = Exercise(
         Misconception(
             ties_cut_the_first,
             "Of two sentences of equal length the first was cut.",
-            "What does the contract say about equal lengths?",
+            "What does the exercise say about equal lengths?",
         ),
         Misconception(
             shorter_one_cut,

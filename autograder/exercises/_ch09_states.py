@@ -355,7 +355,7 @@ BERT_STATES = Exercise(
         Misconception(
             pooled_at_the_end,
             "The pooler was applied; the vectors *before* it are asked for.",
-            "Which entries of the dict does the contract leave out?",
+            "Which entries of the dict does the exercise leave out?",
         ),
         Misconception(
             first_token_only,

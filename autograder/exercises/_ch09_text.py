@@ -264,7 +264,7 @@ NORMALISE_TEXT = Exercise(
         Misconception(
             unicode_punctuation_only,
             "Signs like $ and + stay attached: to Unicode they are symbols.",
-            "The contract names two kinds of signs.",
+            "The exercise names two kinds of signs.",
         ),
         Misconception(
             signs_removed,
@@ -279,7 +279,7 @@ NORMALISE_TEXT = Exercise(
         Misconception(
             chinese_in_one_piece,
             "Chinese characters are taken together as if they were letters of one word.",
-            "Read point 3 of the contract again.",
+            "Read point 3 of the exercise again.",
         ),
         Misconception(
             invisible_kept,

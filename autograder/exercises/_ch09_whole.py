@@ -322,7 +322,7 @@ WHOLE_WORD_MASK = Exercise(
         Misconception(
             nothing_in_short_sentences,
             "The budget of a short sentence was 0.",
-            "What does the contract say about the least budget?",
+            "What does the exercise say about the least budget?",
         ),
         Misconception(
             continuations_join_the_next_word,

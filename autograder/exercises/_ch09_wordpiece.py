@@ -265,7 +265,7 @@ WORDPIECE = Exercise(
         Misconception(
             looks_back,
             "After a dead end a shorter piece was tried. WordPiece is greedy: no looking back.",
-            "What does the contract say if no piece fits at some place?",
+            "What does the exercise say if no piece fits at some place?",
         ),
         Misconception(
             fewest_pieces,
@@ -285,7 +285,7 @@ WORDPIECE = Exercise(
         Misconception(
             cut_to_the_limit,
             "A word that is too long was shortened; it is unknown as a whole.",
-            "Read what the contract says about long words.",
+            "Read what the exercise says about long words.",
         ),
         Misconception(
             from_the_right,

@@ -125,7 +125,7 @@ def repair_score(
     corruption: str | None,
     seed: int,
     *,
-    steps: int = 170,
+    steps: int = 120,
     labelled: int = 30,
     tuning: int = 60,
     batch: int = 16,

@@ -57,6 +57,7 @@
 
 # %%
 import math
+import string
 import unicodedata
 
 import torch
@@ -119,7 +120,6 @@ def normalise_text(text):
     text: str. Returns the words, separated by single spaces, in a str.
     """
     ### BEGIN SOLUTION
-    ascii_signs = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
     written = ""
     for character in unicodedata.normalize("NFD", text.lower()):
         category = unicodedata.category(character)
@@ -127,7 +127,7 @@ def normalise_text(text):
         if invisible or category == "Mn" or character == "\ufffd":
             continue
         chinese = "\u4e00" <= character <= "\u9fff"
-        if category[0] == "P" or character in ascii_signs or chinese:
+        if category[0] == "P" or character in string.punctuation or chinese:
             character = f" {character} "
         written += character
     return " ".join(written.split())

@@ -10,6 +10,15 @@ from autograder.exercises._ch09_count import BASE, LARGE, TABLES, bert_parts_ref
 from autograder.exercises._ch09_count import MINILM as MINILM_SHAPE
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Several threads would wait for each other on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def corpus():
     """A small corpus."""

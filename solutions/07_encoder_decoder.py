@@ -1054,6 +1054,8 @@ print(f"'O(1) new projections a step': {'supported' if constant else 'NOT suppor
 # Now the calls, with the trained model: one sentence, decoded greedily.
 
 # %% tags=["experiment"]
+from attention_course.claims import report
+
 calls = {"encoder": 0, "decoder": 0}
 
 
@@ -1076,10 +1078,11 @@ for hook in hooks:
 length = len(english.sentence(written[0])) + 1
 print(f"{length} words with the end token; calls: {calls}")
 once = calls == {"encoder": 1, "decoder": length}
-print(
-    "'The encoder runs once, the decoder once a word': "
-    f"{'supported' if once else 'NOT supported'} by this run."
+effect = (
+    f"{length} words: the encoder ran {calls['encoder']} time, the decoder {calls['decoder']}; "
 )
+effect += f"with both caches step 100 projects {new_in_last_step['both']} position"
+report("C6", once and constant, effect)
 
 # %% [markdown]
 # And the same steps in the stepper, of the model that you have just trained:
@@ -1213,12 +1216,18 @@ weight = np.array([len(some) for some in groups.values()]) / len(checked)
 whole = {name: np.array(runs) @ weight for name, runs in results.items()}
 for name, shares in whole.items():
     print(f"{name:<15} {shares.mean():.0%} right ({shares.min():.0%} to {shares.max():.0%})")
+from itertools import pairwise
+
 for claim, low, high in (
     ("Looking back beats one vector", "one vector", "looking back"),
     ("Attention only beats looking back", "looking back", "attention only"),
 ):
     sure = "supported" if whole[high].min() > whole[low].max() else "NOT settled"
     print(f"'{claim}': {sure} by these runs.")
+ordered = [whole[name] for name in ("one vector", "looking back", "attention only")]
+upward = all(low.max() < high.min() for low, high in pairwise(ordered))
+effect = ", ".join(f"{name}: {shares.mean():.0%}" for name, shares in whole.items())
+report("C16", upward or None, f"sentences translated exactly, {effect} (3 seeds, no pre-training)")
 
 # %% [markdown]
 # A claim counts as supported here only if the *worst* run of the one beats the *best* of the other.

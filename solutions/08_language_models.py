@@ -1186,6 +1186,7 @@ check("sequence_mask", sequence_mask)
 # Predict: the causal model reads the letters *before* it knows what to do with them. Does it lose?
 
 # %% tags=["experiment"]
+from attention_course.claims import report
 from attention_course.language import three_ways
 
 STEPS, EVERY = 160, 40
@@ -1210,6 +1211,9 @@ for way in ("prefix", "encoder-decoder"):
     apart = lowest[way] > highest["causal"]
     verdict = "supported" if apart else "NOT supported"
     print(f"'{way} beats causal in every run, at equal size': {verdict} by this run.")
+both = all(lowest[way] > highest["causal"] for way in ("prefix", "encoder-decoder"))
+effect = ", ".join(f"{way}: {lowest[way]:.0%} to {highest[way]:.0%}" for way in shares)
+report("C18", both or None, f"answers all right after {STEPS} steps, {effect} (3 seeds)")
 
 # %% [markdown]
 # This task was *made* to show the difference: the instruction comes last, and sorting needs all
@@ -1551,8 +1555,9 @@ print(f"'Any of them helps': {'supported' if helps else 'NOT supported'} by this
 best = max(others, key=means.get)
 clear = all(min(mended[best]) > max(mended[name]) for name in others if name != best)
 wins = clear and best == "text infilling"
-print(f"'Text infilling is best': {'supported' if wins else 'NOT supported'} by this run.")
 print(f"Highest mean: {best}" + (", in every run." if clear else ", but not apart from all."))
+effect = ", ".join(f"{name}: {mean:.0%}" for name, mean in means.items())
+report("C17", wins if clear else None, f"words mended after {effect} (3 seeds)")
 
 # %% [markdown]
 # That pre-training helps at all is the large effect. Which corruption is best depends on the task,

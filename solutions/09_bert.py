@@ -552,6 +552,7 @@ check("bert_states", bert_states)
 
 # %% tags=["experiment"]
 from attention_course.bert import minilm
+from attention_course.pretrained import ModelMissing
 
 SENTENCES = ["The bank raised its rates.", "They sat on the bank of the river, fishing."]
 
@@ -889,6 +890,8 @@ def train_run(seed):
 models, curves = zip(*[train_run(seed) for seed in range(3)], strict=True)
 
 # %% tags=["experiment"]
+import matplotlib.pyplot as plt
+
 from attention_course.plots import spread
 
 right = [tiny.share_found(model, corpus) for model in models]

@@ -55,7 +55,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from attention_course import check
+from attention_course import check, example
 
 torch.set_num_threads(1)  # small tensors: more threads would only wait for each other
 
@@ -169,6 +169,13 @@ def gold_loss(logits, labels):
 
 # %% nbgrader={"grade_id": "check-gold_loss", "grade": true, "points": 2}
 check("gold_loss", gold_loss)
+
+# %% [markdown]
+# A case in hand, to try an answer on: `example` gives the inputs of one.
+
+# %%
+case = example("gold_loss", 3)
+print(case["labels"])
 
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
@@ -423,7 +430,7 @@ def draw_dots(ax, results, title):
         ax.plot(100 * shares, [place] * len(shares), "o", color="C0", alpha=0.6, ms=5)
         ax.plot([100 * shares.mean()] * 2, [place - 0.3, place + 0.3], color="C1", lw=2)
     ax.set_yticks(range(len(results)), list(results))
-    ax.invert_yaxis()
+    ax.set_ylim(len(results) - 0.5, -0.5)
     ax.set(xlabel="% of test words right", title=title)
 
 
@@ -483,6 +490,7 @@ ax.axhline(100 * same_inputs["gold"].mean(), color="0.4", ls=":", label="100 gol
 ax.axhline(100 * accuracy(teacher, test), color="0.4", ls="--", label="the teacher")
 ax.set(xscale="log", xlabel="sentences without labels", ylabel="% of test words right")
 ax.set_xticks(amounts, [str(n) for n in amounts])
+ax.minorticks_off()
 ax.legend(fontsize=8)
 plt.show()
 labels_alone, soft = transfer["teacher's labels"], transfer["opinions, T = 2"]
@@ -1068,7 +1076,7 @@ verdict("Opinions make a student repeat mistakes", copies["outsider"], copies["o
 #
 # Now everything at once: the teacher, students of one and two layers, and a rival that needs no
 # training at all: the teacher with its weights rounded to **8-bit integers**, one scale for each
-# row. (Its numbers are unpacked to float32 before each use here, so it saves bytes, no time. Whole
+# row. (Here its numbers are unpacked to float32 before it runs, so it saves bytes on disk, no time.
 # 8-bit arithmetic needs special code for each machine.)
 #
 # Predict: how many per cent does the rounding cost?
@@ -1141,7 +1149,7 @@ for ax, column, factor, label in (
     ax.set(xlabel=label)
     ax.set_xlim(left=0)
 axes[0].set_ylabel("% of test words right")
-axes[1].legend(fontsize=7)
+axes[1].legend(fontsize=7, loc="lower right")
 plt.show()
 whole, part = table["teacher"], table["student, 2 layers, cut out"]
 print(
@@ -1167,6 +1175,80 @@ report(
 # in turns. One seed of each student: read the picture for its order of magnitude. A small student
 # has other costs that do not shrink (starting each operation), so half the layers is never quite
 # half the time.
+
+# %% [markdown]
+# ### A longer look
+#
+# More signals than a notebook can train were recorded once, by `experiments/distillation_ladder.py`
+# in the course's repository. There each seed has sentences, a teacher and students of its own;
+# students have the teacher's width, and all make the same number of steps. *Gold* on the 1,600
+# sentences means true labels that one would not have in practice: a ceiling.
+#
+# Predict: on which inputs do the signals differ more?
+
+# %% tags=["experiment"]
+from attention_course.data.distillation_records import read_runs
+
+runs = read_runs()
+
+
+def recorded(what="accuracy", **fixed):
+    """A number of the recorded runs with these settings, one for each seed."""
+    found = [run for run in runs if all(run[name] == value for name, value in fixed.items())]
+    return np.array([run[what] for run in sorted(found, key=lambda run: run["seed"])])
+
+
+order = ("gold", "hard", "soft", "soft + hidden", "soft, cut out")
+fig, axes = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained", sharey=True)
+for ax, inputs in zip(axes, ("labelled", "transfer"), strict=True):
+    found = {
+        signal: recorded(
+            inputs=inputs, signal=signal, layers=2, temperature=2.0 if "soft" in signal else None
+        )
+        for signal in order
+    }
+    draw_dots(ax, found, {"labelled": "100 sentences", "transfer": "1,600 others"}[inputs])
+    for claim, low, high in (
+        ("The teacher's labels beat gold", "gold", "hard"),
+        ("Opinions beat the teacher's labels", "hard", "soft"),
+        ("Hidden states help, too", "soft", "soft + hidden"),
+        ("The teacher's weights help, too", "soft", "soft, cut out"),
+    ):
+        verdict(f"{claim} ({inputs})", found[low], found[high])
+plt.show()
+taught = recorded(signal="teacher")
+print(f"the teachers: {taught.mean():.1%}; all students here have two layers.")
+
+# %% tags=["experiment"]
+temperatures = [0.5, 1.0, 2.0, 4.0, 8.0]
+fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+for inputs, label in (("labelled", "100 sentences"), ("transfer", "1,600 others")):
+    swept = np.array(
+        [recorded(inputs=inputs, signal="soft", layers=1, temperature=t) for t in temperatures]
+    ).T
+    spread(axes[0], temperatures, 100 * swept, label)
+    best = temperatures[int(swept.mean(axis=0).argmax())]
+    print(f"{label}: best on average is T = {best:g}")
+    deeper = [recorded(inputs=inputs, signal="soft", temperature=2.0, layers=n) for n in (1, 2, 3)]
+    spread(axes[1], (1, 2, 3), 100 * np.array(deeper).T, label)
+axes[0].set(xscale="log", xlabel="temperature", ylabel="% of test words right")
+axes[0].set_xticks(temperatures, [f"{t:g}" for t in temperatures])
+axes[0].minorticks_off()
+axes[1].set(xlabel="layers of the student (T = 2)", xticks=(1, 2, 3))
+axes[1].axhline(100 * taught.mean(), color="0.4", ls="--", label="the teachers")
+axes[1].legend(fontsize=7)
+plt.show()
+
+# %% [markdown]
+# First figure: five signals on the 100 labelled sentences and on 1,600 others, a dot for each seed.
+# Second: accuracy over the temperature for students of one layer, and over the number
+# of layers. "NOT settled" is a result, too: the seeds disagree. On the 100 sentences the teacher's
+# labels are nearly the gold ones, since it has seen many like them; a difference there has to come
+# from its probabilities.
+#
+# So the order of the ladder is not an order of merit. In this task a start from the teacher's own
+# weights is worth more than everything else together; opinions help where sentences are few, and
+# where there are many and steps are few, a sharp target is learned faster.
 
 # %% [markdown]
 # ## 7 Other classrooms

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 import torch
 
+from attention_course.data import distillation_records
 from attention_course.data.fragment import Pair
 from attention_course.distillation import (
     WordModel,
@@ -27,6 +29,7 @@ from autograder.exercises._ch12_attention import ATTENTION_LOSS
 from autograder.exercises._ch12_parts import NO_LABEL, draw_model, draw_real
 from autograder.exercises._ch12_soft import SOFT_LOSS
 from autograder.exercises._ch12_swaps import with_hooks
+from autograder.masters import ROOT
 
 
 def soft(student, teacher, temperature):
@@ -173,3 +176,35 @@ def test_every_signal_moves_a_student_towards_its_aim():
             signal(model, train.words[:32], torch.arange(32), train.words.shape[1]).detach()
         )
         assert fit(model, train.words, signal, steps=25, seed=0, rate=1e-2) < 0.7 * first
+
+
+# --- the recorded runs ---------------------------------------------------------------------------
+
+
+def script():
+    path = ROOT / "experiments" / "distillation_ladder.py"
+    spec = importlib.util.spec_from_file_location("distillation_ladder", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_record_is_what_the_script_would_make(tmp_path):
+    """Same columns and same grid of runs, from a tiny run of the script."""
+    ladder = script()
+    sizes = {"labelled": 4, "teacher's": 8, "transfer": 8, "test": 4}
+    ladder.record(tmp_path, (0,), sizes, 1)
+    recorded = distillation_records.RUNS.read_text(encoding="utf-8").splitlines()
+    made = (tmp_path / distillation_records.RUNS.name).read_text(encoding="utf-8").splitlines()
+    assert made[0] == recorded[0]
+    kinds = [line.split(",")[1:5] for line in made[1:]]
+    assert len(recorded) == 1 + len(kinds) * len(ladder.SEEDS)
+
+    def grid(run):
+        return run["inputs"], run["signal"], run["layers"], run["temperature"]
+
+    runs = distillation_records.read_runs()
+    for seed in ladder.SEEDS:
+        of_seed = [run for run in runs if run["seed"] == seed]
+        assert len({grid(run) for run in of_seed}) == len(of_seed) == len(kinds)
+        assert all(0 < run["accuracy"] <= 1 and run["parameters"] > 0 for run in of_seed)

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python experiments/task_heads.py [spans] [ladder]
 
-It takes some 5 minutes of one CPU and writes `attention_course/data/records/task_heads.csv`; what
+It takes some 8 minutes of one CPU and writes `attention_course/data/records/task_heads.csv`; what
 is not asked for stays there as it was.
 The pre-trained rung needs the package of `requirements-models.txt`.
 """

@@ -1340,7 +1340,8 @@ check("early_stop", early_stop)
 # large); RoBERTa 90.7 and 91.4.
 #
 # Is the order the same in miniature? Classes of nouns again, 1,000 labels, four models (and a bag
-# of words), three seeds, about the same computing time; recorded by `experiments/task_heads.py`.
+# of words), three seeds; recorded by `experiments/task_heads.py`. The computing time is *not* the
+# same: it stands beside the scores.
 #
 # Predict: which step is the largest? Which may fail with 1,000 labels?
 

@@ -100,7 +100,7 @@ class PreTrained(nn.Module):
         return self.out((hidden * mask[..., None]).sum(1) / mask.sum(1)[:, None])
 
 
-# name: (model, passes over the data, learning rate): about the same CPU time each
+# name: (model, passes over the data, learning rate)
 RUNGS: dict[str, tuple[Callable[[int, int], nn.Module], int, float]] = {
     "RNN": (RNN, 20, 3e-3),
     "RNN and attention": (AttentiveRNN, 20, 3e-3),

@@ -59,8 +59,9 @@ from attention_course import CheckFailed, check, example
 # %% [markdown]
 # **Answer and check.** An exercise is a text, an answer cell and a check cell. In the answer cell,
 # replace `raise NotImplementedError` with your code; then run the check. Leave the first line as it
-# is: checks pass inputs by the names of the parameters. Cases come in groups, each worth its
-# points; the later groups count only if the first is right.
+# is: checks pass inputs by the names of the parameters. The numbered points of an exercise are its
+# *contract*: they settle every convention, and messages refer to them. Cases come in groups, each
+# worth its points; the later groups count only if the first is right.
 #
 # ### Warm-up: a vector as a column
 # *2 minutes, easy, 1 point*

@@ -39,6 +39,7 @@ def _interrupt_main_thread() -> None:
         _thread.interrupt_main()
 
 
+AGAIN_SECONDS = 0.5  # between interrupts of a call that goes on
 IDLE_FACTOR = 5  # how many times its limit a call may last that computes nothing or waits its turn
 
 
@@ -79,15 +80,10 @@ class _Watch(threading.Thread):
     def add(self, limit: _Limit) -> None:
         """Watch over one more limit."""
         with self._changed:
+            self._limits = [other for other in self._limits if not other.done]
             self._limits.append(limit)
             if limit.deadline < self._wakes:
                 self._changed.notify()
-
-    def remove(self, limit: _Limit) -> None:
-        """Forget a limit."""
-        limit.done = True
-        with self._changed:
-            self._limits.remove(limit)
 
     def run(self) -> None:
         """Wait for the next limit, for ever."""
@@ -95,13 +91,13 @@ class _Watch(threading.Thread):
             while True:
                 now = time.monotonic()
                 for limit in self._limits:
-                    if limit.done or limit.fired or limit.deadline > now:
+                    if limit.done or limit.deadline > now:
                         continue
-                    if limit.is_up(now):
-                        limit.fired = True
+                    if limit.fired or limit.is_up(now):
+                        limit.fired, limit.deadline = True, now + AGAIN_SECONDS
                         _interrupt_main_thread()
                 self._wakes = min(
-                    (x.deadline for x in self._limits if not x.fired), default=math.inf
+                    (x.deadline for x in self._limits if not x.done), default=math.inf
                 )
                 self._changed.wait(None if self._wakes == math.inf else self._wakes - now)
 
@@ -121,8 +117,9 @@ def _the_watch() -> _Watch:
 def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     """Call `function` in this (main) thread and interrupt it after `seconds` of computing.
 
-    Works on every system, since it interrupts as Ctrl+C does. Code that swallows
-    KeyboardInterrupt or sits in one long C call is only stopped by the notebook's own time limit.
+    Works on every system, since it interrupts as Ctrl+C does, again and again: an interrupt gets
+    lost where Python cannot raise it. Code that swallows every KeyboardInterrupt or sits in one
+    long C call is only stopped by the notebook's own time limit.
     Raises OutOfTime. Outside the main thread there is nothing to interrupt: no limit applies.
     """
     interruptible = callable(signal.getsignal(signal.SIGINT))
@@ -134,10 +131,11 @@ def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
         try:
             return function()
         finally:
-            watch.remove(limit)
+            limit.done = True
             if limit.fired:
                 time.sleep(0.2)  # the interrupt may still be on its way: meet it here
     except KeyboardInterrupt:
+        limit.done = True  # if it came just before the line above
         if not limit.fired:
             raise  # the reader pressed Stop
     waited = IDLE_FACTOR * seconds

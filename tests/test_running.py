@@ -1,3 +1,4 @@
+import contextlib
 import os
 import threading
 import time
@@ -92,6 +93,18 @@ def test_waiting_for_a_busy_machine_costs_nothing_but_waiting_without_end_does()
     assert slept == [None]
     with pytest.raises(OutOfTime):
         call_with_limit(lambda: time.sleep(60), 0.1)
+
+
+def test_an_interrupt_that_gets_lost_is_repeated():
+    def lose_one():
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                pass
+        while True:
+            pass
+
+    with pytest.raises(OutOfTime):
+        call_with_limit(lose_one, 0.05)
 
 
 def test_the_time_limit_leaves_no_interrupt_behind():

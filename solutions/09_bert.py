@@ -512,8 +512,8 @@ def bert_states(weights, heads, tokens, segments, mask):
     x = x + weights["embeddings.position_embeddings.weight"][places]
     x = x + weights["embeddings.token_type_embeddings.weight"][segments]
     x = norm("embeddings.LayerNorm", x)
-    layer = 0
-    while f"encoder.layer.{layer}.output.dense.weight" in weights:
+    layers = {name.split(".")[2] for name in weights if name.startswith("encoder.")}
+    for layer in range(len(layers)):
         start = f"encoder.layer.{layer}"
         roles = [split(linear(f"{start}.attention.self.{r}", x)) for r in ("query", "key", "value")]
         y = F.scaled_dot_product_attention(*roles, attn_mask=mask[:, None, None, :])
@@ -521,7 +521,6 @@ def bert_states(weights, heads, tokens, segments, mask):
         x = norm(f"{start}.attention.output.LayerNorm", x + y)
         y = F.gelu(linear(f"{start}.intermediate.dense", x))
         x = norm(f"{start}.output.LayerNorm", x + linear(f"{start}.output.dense", y))
-        layer += 1
     return x
     ### END SOLUTION
 
@@ -1088,7 +1087,7 @@ def fill_one_by_one(table, tokens, mask_token):
     """
     ### BEGIN SOLUTION
     tokens = tokens.clone()
-    while (tokens == mask_token).any():
+    for _ in range((tokens == mask_token).sum()):
         logits = blank_model(table, tokens[None])[0]
         logits[:, mask_token] = -torch.inf
         probabilities = logits.softmax(dim=-1)
@@ -1105,7 +1104,7 @@ check("fill_one_by_one", fill_one_by_one)
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
-# A `while` loop that makes one blank fewer each time.
+# A loop that makes one blank fewer each time.
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #

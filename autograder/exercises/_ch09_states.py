@@ -279,7 +279,7 @@ BERT_STATES = Exercise(
     parameters=("weights", "heads", "tokens", "segments", "mask"),
     outputs=("states",),
     driver="tensor_function",
-    seconds=10.0,
+    seconds=5.0,
     groups={
         "values": Group(3, "two and three layers"),
         "many": Group(1, "eleven layers"),

@@ -1372,11 +1372,12 @@ report("C16", True if every else False if downward else None, f"{effect} (three 
 # %% [markdown]
 # The figure shows four models from left to right; dots are seeds, squares the published numbers on
 # another, much larger task: compare the order, not the heights. Every number above comes from the
-# record. Three remarks. Without pre-training, self-attention stays below the RNNs here, in every run:
-# nearness and order are built into an RNN, and 1,000 texts are few to learn them from (a guess that
-# this experiment does not test). A bag of words is a strong rival, since single words tell a lot (on
-# SNLI summed word vectors came to 75.3: S. Bowman et al. 2015). And the large step is the last one:
-# what words mean cannot be learned from 1,000 definitions; half a million pairs help more.
+# record. Three remarks. Without pre-training, self-attention stays below the RNNs here, in every
+# run: nearness and order are built into an RNN, and 1,000 texts are few to learn them from (a
+# guess that this experiment does not test). A bag of words is a strong rival, since single words
+# tell a lot (on SNLI summed word vectors came to 75.3: S. Bowman et al. 2015). And the large step
+# is the last one: what words mean cannot be learned from 1,000 definitions; half a million pairs
+# help more.
 
 # %% [markdown]
 # ## 10 Many languages, one vocabulary

@@ -1118,9 +1118,10 @@ report("C11", supported, f"ELECTRA minus ELECTRA 15 %, points: {effect} ({len(se
 # %% [markdown]
 # What differs from the paper:
 #
-# - **Budget.** A run takes half a minute. ELECTRA begins slowly (section 7) and was still rising at
-#   the end; whether it would overtake BERT here, these runs do not say. The paper's small model
-#   trains for four days on a graphics card.
+# - **Budget.** A run takes half a minute. ELECTRA begins slowly (section 7): look at its dots, one
+#   of which had hardly left the ground on acceptability when these runs were recorded. Whether it
+#   would overtake BERT later, these runs do not say. The paper's small model trains for four days
+#   on a graphics card.
 # - **Size.** The models of that table have twelve layers and read billions of words; ours have two
 #   and read some hundred thousand. Early in training, words tell more than "replaced or not".
 # - **Task.** GLUE averages eight tasks. One of our two is nearly ELECTRA's pretext, the other one
@@ -1166,7 +1167,8 @@ for measure in ("acceptability", "tagging"):
 #
 # Last question: **how large should the generator be?** In the paper a quarter to a half of the
 # discriminator's width is best (Section 3.2): a generator that is too good leaves only fakes that
-# nobody can find. Choose a measure and look whether our runs show it.
+# nobody can find. Choose a measure and look whether our runs show it. Beware: a width with a single
+# dot is a single run, and the same operations buy fewer steps with a wide generator.
 
 # %% tags=["explorer"]
 from attention_course.explorers import generator_sizes

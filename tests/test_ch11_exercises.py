@@ -8,7 +8,7 @@ import torch
 
 from attention_course.electra import Pretraining
 from autograder.exercises._ch11_flops import STEP_FLOPS
-from autograder.exercises._ch11_labels import DiscriminatorHeadReference
+from autograder.exercises._ch11_head import DiscriminatorHeadReference
 from autograder.exercises._ch11_sampling import SAMPLE_TOKENS
 
 

@@ -5,25 +5,18 @@ Ids below `first_word` are special; a label is True where a word was replaced.
 
 from __future__ import annotations
 
+from autograder.exercises._ch11_adversarial import ADVERSARIAL_LOSS
+from autograder.exercises._ch11_copying import COPY_LOSSES
 from autograder.exercises._ch11_corruption import CHOOSE_POSITIONS, CORRUPT
 from autograder.exercises._ch11_flops import STEP_FLOPS
-from autograder.exercises._ch11_joint import (
-    ADVERSARIAL_LOSS,
-    COPY_LOSSES,
-    ELECTRA_LOSS,
-    STEP_PLAN,
-)
-from autograder.exercises._ch11_labels import (
-    DISCRIMINATOR_HEAD,
-    DISCRIMINATOR_LOSS,
-    REPLACED_LABELS,
-)
+from autograder.exercises._ch11_head import DISCRIMINATOR_HEAD
+from autograder.exercises._ch11_joint import ELECTRA_LOSS
+from autograder.exercises._ch11_keep import KEEP_DISCRIMINATOR
+from autograder.exercises._ch11_labels import DISCRIMINATOR_LOSS, REPLACED_LABELS
+from autograder.exercises._ch11_plan import STEP_PLAN
 from autograder.exercises._ch11_sampling import SAMPLE_TOKENS
-from autograder.exercises._ch11_sharing import (
-    KEEP_DISCRIMINATOR,
-    SHARE_WEIGHTS,
-    START_SECOND_STAGE,
-)
+from autograder.exercises._ch11_sharing import SHARE_WEIGHTS
+from autograder.exercises._ch11_stage import START_SECOND_STAGE
 
 EXERCISES = [
     CHOOSE_POSITIONS,

@@ -22,13 +22,18 @@ def errors_and_warnings(notebook):
     return told
 
 
-def run_chapter(kind, chapter, folder, left_out=lambda cell: False):
-    """Runs a copy of a built notebook ("course" or "solutions"); cells left out stay unrun."""
+def run_chapter(kind, chapter, folder, left_out=lambda cell: False, first=""):
+    """Runs a copy of a built notebook ("course" or "solutions"); cells left out stay unrun.
+
+    `first` is code that runs before the notebook's own.
+    """
     copy = shutil.copytree(ROOT / kind / chapter, folder / chapter)
     notebook = nbformat.read(copy / f"{chapter}.ipynb", as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code" and left_out(cell):
             cell.source = ""
+    if first:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(first))
     resources = {"metadata": {"path": str(copy)}}
     NotebookClient(notebook, timeout=600, allow_errors=True, resources=resources).execute()
     return notebook

@@ -3,6 +3,7 @@
 import pytest
 from notebook_runs import errors_and_warnings, run_chapter
 
+from attention_course.pretrained import MINILM
 from autograder import ledger
 from autograder.exercises import chapters
 
@@ -20,3 +21,11 @@ def test_solutions_run_without_a_word(chapter, tmp_path):
     assert errors_and_warnings(notebook) == []
     kept = [record for record in ledger.read() if record["chapter"] == chapter]
     assert verdicts(ledger.records_in(notebook)) == verdicts(kept), f"autograder ledger {chapter}"
+
+
+@pytest.mark.parametrize("chapter", ["09_bert", "10_task_heads"])
+def test_without_the_models_package_cells_say_what_to_install(chapter, tmp_path):
+    hidden = f"import sys; sys.modules[{MINILM.package!r}] = None"
+    notebook = run_chapter("solutions", chapter, tmp_path, first=hidden)
+    assert errors_and_warnings(notebook) == []
+    assert MINILM.requirement in str(notebook.cells)

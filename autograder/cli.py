@@ -79,7 +79,8 @@ def run_ledger(arguments: argparse.Namespace) -> int:
 
     unknown = set(arguments.chapters) - set(chapters())
     if unknown:
-        return _refuse(f"There is no chapter {', '.join(sorted(unknown))}. `autograder list`")
+        known = ", ".join(chapters())
+        return _refuse(f"There is no chapter {', '.join(sorted(unknown))}; there are {known}.")
     update(arguments.chapters or chapters())
     return run_build(arguments)
 

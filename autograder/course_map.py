@@ -32,7 +32,6 @@ NEEDS = {
     "11_electra": ("09",),
     "12_distillation": ("09",),
     "13_beyond": ("03", "05", "09"),
-    "14_capstone": ("05",),
 }
 INTRODUCTION = """\
 # The map of the course
@@ -65,10 +64,6 @@ class Chapter:
     experiments: tuple[Place, ...]
     explorers: tuple[Place, ...]
     claims: tuple[str, ...]
-
-    def link(self, place: Place) -> str:
-        """Link to the heading above a place."""
-        return link(place.name, self.name, place.heading)
 
 
 def link(text: str, chapter: str, heading: str) -> str:
@@ -162,7 +157,10 @@ def _section(chapter: Chapter) -> str:
         "Experiments": chapter.experiments,
         "Explorers": chapter.explorers,
     }
-    lines = [f"- {name}: " + ", ".join(map(chapter.link, places)) for name, places in lists.items()]
+    lines = []
+    for name, places in lists.items():
+        links = [link(place.name, chapter.name, place.heading) for place in places]
+        lines.append(f"- {name}: {', '.join(links)}")
     return "\n".join([f"## {chapter.title}", "", *lines])
 
 

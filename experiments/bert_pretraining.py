@@ -9,24 +9,21 @@ per blank and share of blanks found in new sentences. `blank_filler()` shows wha
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-import attention_course.data
 from attention_course.bert import tiny
 from attention_course.bert.tiny import BLANK, CLS, SEP, Corpus, TinyBert
 from attention_course.data import _fragment_words as lexicon
+from attention_course.data.runs import RECORDS, record_runs
 from attention_course.explorers.blank_filler import RECORDED, key
 
-FOLDER = Path(attention_course.data.__file__).parent / "records"
 COLUMNS = ("condition", "seed", "loss", "found")
 SEEDS = range(5)
 STEPS = 400
@@ -246,13 +243,8 @@ def main(names: list[str]) -> None:
             text = json.dumps(record_sentence(), ensure_ascii=False, separators=(",", ":"))
             RECORDED.write_text(text + "\n", encoding="utf-8")
             continue
-        FOLDER.mkdir(exist_ok=True)
-        with (FOLDER / f"bert_{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for row in PARTS[name]():
-                writer.writerow(row)
-                file.flush()
+        rows = (dict(zip(COLUMNS, row, strict=True)) for row in PARTS[name]())
+        record_runs(RECORDS / f"bert_{name}.csv", COLUMNS, rows)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,6 @@ the teacher and make the same number of steps, on 100 labelled sentences or on 1
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
-import platform
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +21,7 @@ import torch
 from torch.nn import functional as F
 
 from attention_course.data import distillation_records as records
+from attention_course.data.runs import RECORDS, record_runs
 from attention_course.distillation import (
     WordModel,
     fit,
@@ -47,7 +45,6 @@ COLUMNS = (
     *("seed", "inputs", "signal", "layers", "temperature", "parameters"),
     *("accuracy", "agreement", "copied", "seconds"),
 )
-MACHINE = "2 shared x86 cores, one thread, low priority"
 
 
 def new_model(task: WordTask, layers: int, seed: int) -> WordModel:
@@ -142,34 +139,14 @@ def _row(seed, inputs, signal, temperature, model, teacher, task, start) -> dict
 def record(folder: Path, seeds: tuple[int, ...], sizes: dict[str, int], steps: int) -> None:
     """Make all runs, one seed after the other, and write the files as they go."""
     torch.set_num_threads(1)
-    folder.mkdir(parents=True, exist_ok=True)
-    with (
-        (folder / records.RUNS.name).open("w", encoding="utf-8", newline="") as table,
-        (folder / records.RUNS.with_suffix(".txt").name).open("w", encoding="utf-8") as log,
-    ):
-
-        def say(line: str) -> None:
-            print(line, file=log, flush=True)
-            print(line, flush=True)
-
-        say(
-            f"{datetime.date.today()}, {MACHINE}; Python {platform.python_version()}, torch "
-            f"{torch.__version__}"
-        )
-        say(f"sentences: {sizes}; {steps} steps for each student")
-        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for seed in seeds:
-            for row in one_seed(seed, sizes, steps):
-                writer.writerow(row)
-                table.flush()
-                say(", ".join(f"{name} {x}" for name, x in row.items() if x != ""))
-            say(f"seed {seed} done after {time.process_time() / 60:.1f} minutes of computing")
+    rows = (row for seed in seeds for row in one_seed(seed, sizes, steps))
+    about = f"sentences: {sizes}; {steps} steps for each student"
+    record_runs(folder / records.RUNS.name, COLUMNS, rows, about)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=records.RUNS.parent, help="where to write")
+    parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
     parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
     arguments = parser.parse_args()
     if arguments.small:

@@ -10,18 +10,15 @@ stop), `electra_ablations.txt` (the log) and `electra_detections.json` (sentence
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
 import json
-import platform
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from attention_course.data import electra_records as records
+from attention_course.data.runs import RECORDS, record_runs
 from attention_course.electra import corpus as corpora
 from attention_course.electra import objectives, scoring, training
 
@@ -37,7 +34,6 @@ COLUMNS = (
     *("tagging", "acceptability", "points", "pairs", "chance"),
     *("generator_loss", "own_loss"),
 )
-MACHINE = "2 shared x86 cores, one thread, low priority"
 GAME_SENTENCES = 24
 
 
@@ -105,42 +101,29 @@ def game(model: objectives.Pretraining, corpus: corpora.Corpus) -> list[dict[str
     return sentences
 
 
+def all_runs(folder: Path, runs, stops, corpus: corpora.Corpus) -> Iterator[dict[str, Any]]:
+    """Make all runs, one after the other; write the game's sentences when their model is there."""
+    for objective, share, seed in runs:
+        for row, model in one_run(objective, share, stops, seed, corpus):  # noqa: B007
+            yield row
+        if (objective, share, seed) == ("ELECTRA", HALF, SEEDS[0]):
+            lines = [json.dumps(one, ensure_ascii=False) for one in game(model, corpus)]
+            text = "[\n" + ",\n".join(lines) + "\n]\n"
+            (folder / records.DETECTIONS.name).write_text(text, encoding="utf-8")
+
+
 def record(folder: Path, runs, stops, sizes: dict[str, int]) -> None:
-    """Make all runs, one after the other, and write the files as they go."""
+    """Make all runs and write the files as they go."""
     torch.set_num_threads(1)
-    folder.mkdir(parents=True, exist_ok=True)
     corpus = corpora.make_corpus(**sizes)
-    with (
-        (folder / records.RUNS.name).open("w", encoding="utf-8", newline="") as table,
-        (folder / records.RUNS.with_suffix(".txt").name).open("w", encoding="utf-8") as log,
-    ):
-
-        def say(line: str) -> None:
-            print(line, file=log, flush=True)
-            print(line, flush=True)
-
-        say(
-            f"{datetime.date.today()}, {MACHINE}; Python {platform.python_version()}, torch "
-            f"{torch.__version__}, NumPy {np.__version__}"
-        )
-        say(f"{len(corpus.train)} sentences to read, {len(corpus.words)} ids, {len(runs)} runs")
-        writer = csv.DictWriter(table, COLUMNS, restval="")
-        writer.writeheader()
-        for objective, share, seed in runs:
-            for row, model in one_run(objective, share, stops, seed, corpus):  # noqa: B007
-                writer.writerow(row)
-                table.flush()
-                say(", ".join(f"{name} {x}" for name, x in row.items() if x != ""))
-            if (objective, share, seed) == ("ELECTRA", HALF, SEEDS[0]):
-                lines = [json.dumps(one, ensure_ascii=False) for one in game(model, corpus)]
-                text = "[\n" + ",\n".join(lines) + "\n]\n"
-                (folder / records.DETECTIONS.name).write_text(text, encoding="utf-8")
-        say(f"done after {time.process_time() / 60:.1f} minutes of computing")
+    about = f"{len(corpus.train)} sentences to read, {len(corpus.words)} ids, {len(runs)} runs"
+    rows = all_runs(folder, runs, stops, corpus)
+    record_runs(folder / records.RUNS.name, COLUMNS, rows, about)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=records.RECORDS, help="where to write")
+    parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
     parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
     arguments = parser.parse_args()
     if arguments.small:

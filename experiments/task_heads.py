@@ -2,22 +2,22 @@
 
     OMP_NUM_THREADS=1 python experiments/task_heads.py [spans] [ladder]
 
-It takes some 8 minutes of one CPU and writes `attention_course/data/records/task_heads.csv`; what
+It takes some 8 minutes of one CPU and writes `attention_course/data/records/task_heads_*.csv`; what
 is not asked for stays there as it was.
 The pre-trained rung needs the package of `requirements-models.txt`.
 """
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
 
 from attention_course.data.glosses import CLASSES, load_glosses
+from attention_course.data.runs import record_runs
 from attention_course.tasks.features import (
     accuracy,
     fit_linear,
@@ -27,16 +27,16 @@ from attention_course.tasks.features import (
 )
 from attention_course.tasks.ladder import RUNGS, climb
 from attention_course.tasks.readers import HEADS, found_exactly, train_reader
-from attention_course.tasks.records import COLUMNS, RECORDS
+from attention_course.tasks.records import COLUMNS, path_of
 from attention_course.tasks.stories import as_arrays, draw_stories
 
 TRAIN, TEST = 1_000, 1_000
 SEEDS = range(3)
 
-Row = tuple[str, str, int, float, float]
+Result = tuple[str, int, float, float]  # model, seed, score, CPU seconds
 
 
-def ladder() -> Iterator[Row]:
+def ladder() -> Iterator[Result]:
     """Climb every rung with every seed: other weights, other labelled texts, the same test."""
     pairs = [(gloss, CLASSES.index(kind)) for gloss, kind in load_glosses()]
     test, rest = pairs[:TEST], pairs[TEST:]
@@ -49,14 +49,14 @@ def ladder() -> Iterator[Row]:
         weights = fit_linear(tf_idf(texts, vocabulary, texts), torch.tensor(labels), len(CLASSES))
         bags = tf_idf([text for text, _ in test], vocabulary, texts)
         score = accuracy(scores_of(bags, weights), torch.tensor([label for _, label in test]))
-        yield "ladder", "bag of words", seed, score, time.process_time() - start
+        yield "bag of words", seed, score, time.process_time() - start
         for rung in RUNGS:
             start = time.process_time()
             score = climb(rung, train, test, vocabulary, len(CLASSES), seed)
-            yield "ladder", rung, seed, score, time.process_time() - start
+            yield rung, seed, score, time.process_time() - start
 
 
-def spans() -> Iterator[Row]:
+def spans() -> Iterator[Result]:
     """Train both heads on the same stories with every seed; count exact answers."""
     for seed in SEEDS:
         train, test = (
@@ -73,30 +73,24 @@ def spans() -> Iterator[Row]:
             start = time.process_time()
             model = train_reader(head, train, seed)
             score = found_exactly(model, head, test).double().mean().item()
-            yield "spans", head, seed, score, time.process_time() - start
+            yield head, seed, score, time.process_time() - start
 
 
 EXPERIMENTS = {"spans": spans, "ladder": ladder}
 
 
-def main() -> int:
-    """Run what is asked for, print each row as it comes, and write the file."""
+def as_rows(results: Iterable[Result]) -> Iterator[dict[str, object]]:
+    """Name the columns, and round."""
+    for model, seed, score, seconds in results:
+        yield dict(zip(COLUMNS, (model, seed, f"{score:.4f}", f"{seconds:.1f}"), strict=True))
+
+
+def main() -> None:
+    """Record what is asked for, everything if nothing is."""
     torch.set_num_threads(1)
-    asked = sys.argv[1:] or list(EXPERIMENTS)
-    rows = []
-    for name in asked:
-        for *what, score, seconds in EXPERIMENTS[name]():
-            rows.append([*map(str, what), f"{score:.4f}", f"{seconds:.1f}"])
-            print(*rows[-1], flush=True)
-    kept = []
-    if RECORDS.exists():
-        with RECORDS.open(encoding="utf-8", newline="") as file:
-            kept = [row for row in list(csv.reader(file))[1:] if row[0] not in asked]
-    RECORDS.parent.mkdir(exist_ok=True)
-    with RECORDS.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *sorted(kept), *rows])
-    return 0
+    for name in sys.argv[1:] or EXPERIMENTS:
+        record_runs(path_of(name), COLUMNS, as_rows(EXPERIMENTS[name]()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

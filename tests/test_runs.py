@@ -38,5 +38,5 @@ def test_rows_are_on_the_disk_while_the_next_one_is_made(tmp_path):
 def test_a_value_without_a_column_and_a_missing_record_are_named(tmp_path):
     with pytest.raises(ValueError, match="score"):
         record_runs(tmp_path / "runs.csv", ("seed",), [{"seed": 0, "score": 1.0}])
-    with pytest.raises(ValueError, match="absent.csv"):
+    with pytest.raises(ValueError, match=r"absent\.csv"):
         read_runs(tmp_path / "absent.csv", texts=())

@@ -128,7 +128,7 @@ def test_what_was_recorded_is_whole():
     assert list(ladder) == ["bag of words", *RUNGS]
     for scores in (*spans.values(), *ladder.values()):
         assert len(scores) >= 3 and all(0 <= score <= 1 for score in scores)
-    with pytest.raises(KeyError, match="no experiment 'other'"):
+    with pytest.raises(ValueError, match=r"task_heads_other\.csv"):
         read_scores("other")
 
 

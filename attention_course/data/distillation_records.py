@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any
 
-RUNS = Path(__file__).parent / "records" / "distillation_ladder.csv"
-TEXTS, WHOLE = ("inputs", "signal"), ("seed", "layers", "parameters")
+from attention_course.data import runs
+
+RUNS = runs.RECORDS / "distillation_ladder.csv"
 
 
 def read_runs() -> list[dict[str, Any]]:
@@ -17,15 +16,4 @@ def read_runs() -> list[dict[str, Any]]:
     "temperature" is None where there is none, "accuracy", "agreement" and "copied" are shares of
     test words: right, the same as the teacher's, and of the teacher's mistakes the same mistake.
     """
-    with RUNS.open(encoding="utf-8", newline="") as file:
-        return [
-            {name: _value(name, text) for name, text in row.items()} for row in csv.DictReader(file)
-        ]
-
-
-def _value(name: str, text: str) -> Any:
-    if name in TEXTS:
-        return text
-    if not text:
-        return None
-    return int(text) if name in WHOLE else float(text)
+    return runs.read_runs(RUNS, ("inputs", "signal"), ("seed", "layers", "parameters"))

@@ -5,10 +5,7 @@ Made by `experiments/bert_pretraining.py`.
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
-RECORDS = Path(__file__).parent / "records"
+from attention_course.data.runs import RECORDS, read_runs
 
 
 def pretraining_records(compared: str) -> dict[str, list[tuple[float, float]]]:
@@ -16,12 +13,7 @@ def pretraining_records(compared: str) -> dict[str, list[tuple[float, float]]]:
 
     Raises ValueError for a comparison that was not recorded.
     """
-    path = RECORDS / f"bert_{compared}.csv"
-    if not path.is_file():
-        raise ValueError(f"no runs were recorded of {compared!r}: there is no {path.name}.")
     found: dict[str, list[tuple[float, float]]] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            pair = float(row["loss"]), float(row["found"])
-            found.setdefault(row["condition"], []).append(pair)
+    for run in read_runs(RECORDS / f"bert_{compared}.csv", texts=("condition",)):
+        found.setdefault(run["condition"], []).append((run["loss"], run["found"]))
     return found

@@ -1167,8 +1167,8 @@ for measure in ("acceptability", "tagging"):
 #
 # Last question: **how large should the generator be?** In the paper a quarter to a half of the
 # discriminator's width is best (Section 3.2): a generator that is too good leaves only fakes that
-# nobody can find. Choose a measure and look whether our runs show it. Beware: a width with a single
-# dot is a single run, and the same operations buy fewer steps with a wide generator.
+# nobody can find. Choose a measure and look whether our runs show it. Each dot is one run, and
+# the same operations buy fewer steps with a wide generator, so size and time are tried together.
 
 # %% tags=["explorer"]
 from attention_course.explorers import generator_sizes

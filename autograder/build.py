@@ -18,7 +18,7 @@ from traitlets.config import Config
 
 from attention_course import codec
 from attention_course.checks_file import FILE_NAME
-from autograder import course_map, ledger
+from autograder import course_map, ledger, notation
 from autograder.exercises import of_chapter
 from autograder.masters import ROOT, MasterError, master_names, read_master
 
@@ -79,11 +79,12 @@ def build_into(scratch: Path, names: list[str], solutions: Path) -> None:
 
 
 def write_pages(folder: Path, solutions: Path) -> None:
-    """Write the course's map and its ledger of claims. Raises MasterError."""
+    """Write the course's map, its ledger of claims and its symbols. Raises MasterError."""
     masters = sorted(solutions.glob("[0-9][0-9]_*.py"))
     (folder / course_map.FILE_NAME).write_text(course_map.map_text(masters), encoding="utf-8")
     records = ledger.read(solutions / ledger.RECORDS.name)
     (folder / ledger.FILE_NAME).write_text(ledger.claims_text(records), encoding="utf-8")
+    (folder / notation.FILE_NAME).write_text(notation.symbols_text(masters), encoding="utf-8")
 
 
 def _swap_in(new: Path, old: Path) -> None:

@@ -38,7 +38,7 @@ INTRODUCTION = """\
 
 What is where: for each chapter what it takes, and every exercise, experiment and explorer in it,
 with a link to its place. Points in brackets. What the experiments showed is in
-[CLAIMS.md](CLAIMS.md).
+[CLAIMS.md](CLAIMS.md), what the arguments are called in [SYMBOLS.md](SYMBOLS.md).
 """
 
 

@@ -901,12 +901,12 @@ for name, parts in embeddings.items():
 class SharedStack(nn.Module):
     """Small embeddings, widened, and one encoder layer that is used several times."""
 
-    def __init__(self, words, small, d_model, heads, hidden, layers):
+    def __init__(self, words, small, d_model, heads, d_hidden, layers):
         super().__init__()
         self.embedding = nn.Embedding(words, small)
         self.widen = nn.Linear(small, d_model)
         self.layer = nn.TransformerEncoderLayer(
-            d_model, heads, hidden, dropout=0.0, batch_first=True
+            d_model, heads, d_hidden, dropout=0.0, batch_first=True
         )
         self.layers = layers
 
@@ -1017,7 +1017,7 @@ check("pack_translation", pack_translation)
 #
 # A shared vocabulary cuts words of a rare language into more pieces: its texts get longer, dearer
 # and harder to learn. **Fertility** is the number of pieces for a word (P. Rust et al. 2021, *How
-# Good is Your Tokenizer?*, Section 3).
+# Good is Your Tokenizer?*).
 #
 # 1. `tokens` holds a list of pieces for each sentence, in WordPiece's style: a piece that begins
 #    with `##` continues the word before it, every other piece begins a word.
@@ -1133,7 +1133,7 @@ print(f"'A smaller α cuts the small language less': {verdict} by these runs.")
 # α falls from left to right; upwards are pieces for a word, a line for each language and a dot for
 # each seed. Pieces are a fixed budget: what one language gains the other pays, though rarely at the
 # same rate. This toy has few different words; in a real vocabulary the gap is far larger (Rust et
-# al., Figure 2).
+# al.).
 
 # %% [markdown]
 # ## 6 What it costs

@@ -12,21 +12,21 @@ from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch07_parts import draw_weights, shapes_of
 
-SIZES = ((6, 2, 9), (6, 3, 8), (9, 3, 7))  # d_model, heads, hidden
+SIZES = ((6, 2, 9), (6, 3, 8), (9, 3, 7))  # d_model, heads, d_hidden
 
 
-def _layer(d_model, heads, hidden):
-    return nn.TransformerEncoderLayer(d_model, heads, hidden, dropout=0.0, batch_first=True)
+def _layer(d_model, heads, d_hidden):
+    return nn.TransformerEncoderLayer(d_model, heads, d_hidden, dropout=0.0, batch_first=True)
 
 
 class SharedStackReference(nn.Module):
     """PyTorch's stack of `layers` layers, run with the same weights in each."""
 
-    def __init__(self, words, small, d_model, heads, hidden, layers):
+    def __init__(self, words, small, d_model, heads, d_hidden, layers):
         super().__init__()
         self.embedding = nn.Embedding(words, small)
         self.widen = nn.Linear(small, d_model)
-        self.layer = _layer(d_model, heads, hidden)
+        self.layer = _layer(d_model, heads, d_hidden)
         stack = nn.TransformerEncoder(self.layer, layers, enable_nested_tensor=False)
         self._stack = [stack]  # in a list: its layers are no parameters
 
@@ -49,14 +49,14 @@ def shared_stack_cases(rng):
         ("stack", 2, 5, 3, "one layer, three times"),
         ("edges", 2, 3, 1, "one layer, once"),
     ):
-        d_model, heads, hidden = SIZES[rng.integers(len(SIZES))]
+        d_model, heads, d_hidden = SIZES[rng.integers(len(SIZES))]
         words, small = (int(n) for n in rng.permutation([10, 11, 5, 4])[:2])
         build = {
             "words": words,
             "small": small,
             "d_model": d_model,
             "heads": heads,
-            "hidden": hidden,
+            "d_hidden": d_hidden,
             "layers": layers,
         }
         weights = draw_weights(rng, shapes_of(SharedStackReference(**build)))
@@ -71,11 +71,11 @@ class SharedStack(nn.Module):
 
     extra = 0
 
-    def __init__(self, words, small, d_model, heads, hidden, layers):
+    def __init__(self, words, small, d_model, heads, d_hidden, layers):
         super().__init__()
         self.embedding = nn.Embedding(words, small)
         self.widen = nn.Linear(small, d_model)
-        self.layer = _layer(d_model, heads, hidden)
+        self.layer = _layer(d_model, heads, d_hidden)
         self.layers = layers
 
     def embed(self, tokens):
@@ -159,10 +159,10 @@ class WithoutWidensBias(SharedStack):
 class LayersOfTheirOwn(SharedStack):
     """A list of different layers: nothing is shared."""
 
-    def __init__(self, words, small, d_model, heads, hidden, layers):
-        super().__init__(words, small, d_model, heads, hidden, layers)
+    def __init__(self, words, small, d_model, heads, d_hidden, layers):
+        super().__init__(words, small, d_model, heads, d_hidden, layers)
         del self.layer
-        self.stack = nn.ModuleList(_layer(d_model, heads, hidden) for _ in range(layers))
+        self.stack = nn.ModuleList(_layer(d_model, heads, d_hidden) for _ in range(layers))
 
     def forward(self, tokens):
         x = self.embed(tokens)

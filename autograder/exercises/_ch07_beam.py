@@ -23,10 +23,11 @@ def _run(function, inputs):
 
 def beam_search_cases(rng):
     """Beams that matter: the result is neither greedy's nor that of the tempting wrong rules."""
+    stops_early = (stops_at_the_first_end, stops_when_the_best_ends)
     for group, beams, longest, power, differs, about in (
         ("plain", 3, 7, 0.0, (one_beam, one_beam_more), "no length penalty"),
         ("plain", 2, 6, 0.0, (one_beam, each_beam_for_itself), "two beams"),
-        ("length", 3, 8, 1.0, (stops_at_the_first_end, finished_stay), "mean log-probability"),
+        ("length", 3, 8, 1.0, (*stops_early, finished_stay), "mean log-probability"),
         ("length", 4, 8, 0.7, (stops_at_the_first_end, start_counted), "a weaker penalty"),
         ("limits", 3, 4, 1.0, (unfinished_forgotten,), "the limit is reached"),
         ("limits", 1, 7, 0.5, (), "one beam"),
@@ -70,6 +71,7 @@ def _search(
     final=lambda total, length, power: total / length**power,
     keep_unfinished=True,
     stop_at_first=False,
+    stop_at_best=False,
     stay=False,
 ):
     """Beam search on Python lists, with the parts that wrong versions exchange."""
@@ -86,10 +88,10 @@ def _search(
         best = candidates[:beams]
         finished += [pair for pair in best if pair[1][-1] == end]
         live = [pair for pair in best if pair[1][-2 if stay else -1] != end]
-        if not live or (stop_at_first and finished):
+        if not live or (stop_at_first and finished) or (stop_at_best and best[0] in finished):
             break
-    if keep_unfinished or not finished:
-        finished += [] if stop_at_first and finished else live
+    if not finished or (keep_unfinished and not stop_at_first and not stop_at_best):
+        finished += live
     scored = [(final(total, len(words) - 1, power), words[1:]) for total, words in finished]
     score, words = max(scored)
     return torch.tensor(words), score
@@ -118,6 +120,17 @@ def finished_stay(model, source, start, end, beams, longest, power):
 def stops_at_the_first_end(model, source, start, end, beams, longest, power):
     """Gives the first sentence that ends."""
     return _search(model, source, start, end, beams, longest, power, stop_at_first=True)
+
+
+def stops_when_the_best_ends(model, source, start, end, beams, longest, power):
+    """Stops as soon as the sentence with the largest sum has ended."""
+    return _search(model, source, start, end, beams, longest, power, stop_at_best=True)
+
+
+def sum_returned(model, source, start, end, beams, longest, power):
+    """Chooses by the score, but returns the sum."""
+    tokens, score = beam_search_reference(model, source, start, end, beams, longest, power)
+    return tokens, score * len(tokens) ** power
 
 
 def unfinished_forgotten(model, source, start, end, beams, longest, power):
@@ -328,6 +341,12 @@ BEAM_SEARCH = Exercise(
             "When may the loop stop? Look at what is still alive.",
         ),
         Misconception(
+            stops_when_the_best_ends,
+            "The search stops as soon as its best sentence ends. Those still alive have smaller "
+            "sums, but divided by their length they may win.",
+            "When may the loop stop? Compare points 4 and 5 of the contract.",
+        ),
+        Misconception(
             unfinished_forgotten,
             "Sentences that have not ended at the limit take no part in the final choice.",
             "Which sentences does point 5 of the contract compare?",
@@ -336,6 +355,11 @@ BEAM_SEARCH = Exercise(
             penalty_forgotten,
             "The sums are compared as they are, so that short sentences win.",
             "Where does `power` enter your code?",
+        ),
+        Misconception(
+            sum_returned,
+            "The sentence is right, but its sum is returned, not its score.",
+            "By what is the sum divided in point 5 of the contract?",
         ),
         Misconception(
             multiplied_by_the_length,

@@ -112,6 +112,14 @@ class _SourceAgain(_Step):
         return layer.cross_keys(memory), layer.cross_values(memory)
 
 
+@_named("source_keys_projected_again", "Keeps the source's values, but makes its keys anew.")
+class _SourceKeysAgain(_Step):
+    def source(self, x, y, memory, cache, layer):
+        if "source values" not in cache:
+            cache["source values"] = layer.cross_values(memory)
+        return layer.cross_keys(memory), cache["source values"]
+
+
 @_named("nothing_remembered", "Attends to the new position only.")
 class _Forgetful(_Step):
     def past(self, x, cache, layer):
@@ -245,6 +253,11 @@ CACHED_STEP = Exercise(
             _SourceAgain,
             "The source is projected again in every step, though it never changes.",
             "In which step can keys and values of the source be made once and for all?",
+        ),
+        Misconception(
+            _SourceKeysAgain,
+            "The keys of the source are projected again in every step; only its values are kept.",
+            "Which two results of the first step does cross-attention need again?",
         ),
         Misconception(
             _Forgetful,

@@ -228,6 +228,14 @@ class output_not_projected(_Cross):
         return merged
 
 
+class weights_averaged(_Cross):
+    """Gives the mean over heads, as nn.MultiheadAttention does unless told otherwise."""
+
+    def forward(self, x, memory, memory_mask):
+        output, weights = super().forward(x, memory, memory_mask)
+        return output, weights.mean(1)
+
+
 class memory_detached(_Cross):
     """No gradient reaches the encoder."""
 
@@ -367,6 +375,11 @@ CROSS_ATTENTION = Exercise(
             output_not_projected,
             "The last projection, `to_output`, is missing.",
             "Which of the four layers does your code not use?",
+        ),
+        Misconception(
+            weights_averaged,
+            "The weights are averaged over the heads: the axis of the heads is gone.",
+            "Which shape of the weights does the contract ask for?",
         ),
         Misconception(
             memory_detached,

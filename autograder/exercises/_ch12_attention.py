@@ -85,6 +85,16 @@ def zero_times_infinity_backwards(student_weights, teacher_weights, layer_map, r
     return _over_queries(rows.sum(-1), real)
 
 
+def zero_times_infinity_in_real_rows(student_weights, teacher_weights, layer_map, real):
+    """The same, real queries picked first: NaN in their gradients only."""
+    student, teacher = (
+        weights.transpose(2, 3)[:, real]
+        for weights in _picked(student_weights, teacher_weights, layer_map)
+    )
+    terms = torch.where(teacher > 0, teacher * (teacher.log() - student.log()), 0.0)
+    return terms.sum(-1).mean()
+
+
 def attention_turned_round(student_weights, teacher_weights, layer_map, real):
     """KL(student ‖ teacher), with a floor under the teacher's zeros."""
     student, teacher = _picked(student_weights, teacher_weights, layer_map)
@@ -207,6 +217,11 @@ ATTENTION_LOSS = Exercise(
         ),
         Misconception(
             zero_times_infinity_backwards,
+            "The loss is right, but its gradient is NaN: log 0 was computed and then thrown away.",
+            "Replace the zeros *before* the logarithm.",
+        ),
+        Misconception(
+            zero_times_infinity_in_real_rows,
             "The loss is right, but its gradient is NaN: log 0 was computed and then thrown away.",
             "Replace the zeros *before* the logarithm.",
         ),

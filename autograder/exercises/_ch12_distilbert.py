@@ -101,6 +101,12 @@ def parameters_shared(student, teacher):
     student.embedding.weight, student.head.weight = teacher.embedding.weight, teacher.head.weight
 
 
+def embedding_and_head_shared(student, teacher):
+    """Copies the layers, but the student's other modules are the teacher's own."""
+    _fill(student, teacher, _even(student), whole=())
+    student.embedding, student.head = teacher.embedding, teacher.head
+
+
 def student_frozen(student, teacher):
     """Freezes what it copied."""
     _fill(student, teacher, _even(student))
@@ -205,6 +211,11 @@ INITIALISE_FROM_TEACHER = Exercise(
             parameters_shared,
             "Student and teacher hold the same parameters: if one learns, the other changes.",
             "Copy the numbers, not the parameters.",
+        ),
+        Misconception(
+            embedding_and_head_shared,
+            "Embedding and head are the teacher's own: if the student learns, the teacher changes.",
+            "Copy the numbers, not the modules.",
         ),
         Misconception(
             student_frozen,

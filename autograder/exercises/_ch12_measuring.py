@@ -266,6 +266,16 @@ def one_model_after_the_other(runs, clock, warm_up, repeats):
     return [statistics.median(_timed(run, clock) for _ in range(repeats)) for run in runs]
 
 
+def one_model_after_the_other_warmed(runs, clock, warm_up, repeats):
+    """Warms a model up and times it, then the next one."""
+    medians = []
+    for run in runs:
+        for _ in range(warm_up):
+            run()
+        medians.append(statistics.median(_timed(run, clock) for _ in range(repeats)))
+    return medians
+
+
 def no_warm_up(runs, clock, warm_up, repeats):
     """Counts the first runs."""
     return [statistics.median(times) for times in _rounds(runs, clock, 0, repeats)]
@@ -365,6 +375,12 @@ COMPARE_LATENCY = Exercise(
             one_model_after_the_other,
             "All rounds of one model were run in a row: what the machine does meanwhile hits "
             "the models unequally.",
+            "Which loop must be the outer one?",
+        ),
+        Misconception(
+            one_model_after_the_other_warmed,
+            "One model was warmed up and timed, then the next one: what the machine does meanwhile "
+            "hits the models unequally.",
             "Which loop must be the outer one?",
         ),
         Misconception(

@@ -94,6 +94,12 @@ def divided_by_the_batch(student_logits, teacher_logits, real, temperature):
     return _soft(student_logits, teacher_logits, real, temperature) * real.sum() / len(real)
 
 
+def batchmean_over_everything(student_logits, teacher_logits, real, temperature):
+    """`batchmean` of three axes, padding and all: the first thing that many write."""
+    everywhere = torch.ones_like(real)
+    return _soft(student_logits, teacher_logits, everywhere, temperature) * real.shape[1]
+
+
 def divided_by_the_classes_too(student_logits, teacher_logits, real, temperature):
     """`reduction="mean"`."""
     classes = student_logits.shape[-1]
@@ -234,6 +240,12 @@ SOFT_LOSS = Exercise(
             divided_by_the_batch,
             "The sum is divided by the number of sentences: `batchmean` of three axes does that.",
             "How many tokens are there?",
+        ),
+        Misconception(
+            batchmean_over_everything,
+            "Padding is counted, and the sum is divided by the number of sentences: `batchmean` of "
+            "three axes does that.",
+            "Pick the real tokens first. How many axes are left then?",
         ),
         Misconception(
             divided_by_the_classes_too,

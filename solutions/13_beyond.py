@@ -550,8 +550,9 @@ check("two_streams", two_streams)
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# A softmax over nothing but −∞ is NaN, and its *gradient* stays NaN even if you overwrite the
-# result. A fill with −1e9 lets the first place see everything, itself included.
+# A softmax over nothing but −∞ is NaN. If −∞ was *added* to the scores, the gradient stays NaN even
+# when you overwrite the result; with `masked_fill` it does not. A fill with −1e9 lets the first
+# place see everything, itself included.
 # </details>
 
 # %% [markdown]

@@ -118,7 +118,7 @@ KEEP_MEMORY = Exercise(
     title="What is kept for the next segment",
     asks="Append a segment's states to the memory, drop the oldest, let no gradient through.",
     parameters=("memory", "hidden", "longest"),
-    outputs=("memory", "gradient of memory", "gradient of hidden"),
+    outputs=("new memory", "gradient of memory", "gradient of hidden"),
     driver="tensor_function",
     groups={
         "kept": Group(1, "the newest places, old before new, without gradient"),

@@ -108,6 +108,11 @@ def memory_forgotten(x):
     return _read(x, lambda i, j, queries, keys: keys - 1 - (i - j))
 
 
+def turned_round(x):
+    """Turns every row round and moves none."""
+    return x.flip(-1)
+
+
 def shift_by_gather(x):
     """Right: an index."""
     return _read(x, lambda i, j, queries, keys: queries - 1 - i + j)
@@ -190,6 +195,11 @@ RELATIVE_SHIFT = Exercise(
             shifted_one_too_far,
             "Each row moves one place too far.",
             "For the last query, key 0 has the largest distance. In which column does that stand?",
+        ),
+        Misconception(
+            turned_round,
+            "All rows are turned round; each must move by a number of places of its own.",
+            "In the 3 × 3 example, compare the last row before and after.",
         ),
         Misconception(
             columns_are_distances,

@@ -1,14 +1,18 @@
 """What chapter 08's experiments train: the decoder, the three ways, the corruptions."""
 
+import importlib.util
 import random
+from pathlib import Path
 
 import pytest
 import torch
 
+from attention_course.data import language_records
 from attention_course.language import characters, repair, three_ways
 from attention_course.language.llama import Llama, Shape
 from attention_course.language.training import fit, rate_factor
 
+ROOT = Path(__file__).parents[1]
 SHAPE = Shape(vocabulary=11, width=12, layers=2, heads=3, key_heads=1, hidden=20)
 
 
@@ -160,3 +164,26 @@ def test_fit_calls_back_after_every_step():
     model, steps = torch.nn.Linear(2, 1), []
     fit(model, lambda step: (model(torch.ones(1, 2)) - 3).square().sum(), 5, 0.1, steps.append)
     assert steps == [1, 2, 3, 4, 5]
+
+
+def test_the_record_holds_what_its_script_makes(tmp_path):
+    """Same columns, and all runs of the plan: from the names alone, and from a tiny run."""
+    path = ROOT / "experiments" / "language_model_ablations.py"
+    spec = importlib.util.spec_from_file_location("language_model_ablations", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.record(tmp_path, (0,), {2: (0,)}, 1, steps=1, tuning=1)
+    for recorded in (language_records.REPAIRS, language_records.WAYS):
+        made = (tmp_path / recorded.name).read_text(encoding="utf-8").splitlines()
+        assert made[0] == recorded.read_text(encoding="utf-8").splitlines()[0]
+    repairs = language_records.read_repairs()
+    assert list(repairs) == [language_records.NOTHING, *repair.CORRUPTIONS]
+    assert {len(scores) for scores in repairs.values()} == {len(script.SEEDS)}
+    for steps, seeds in script.STEPS.items():
+        curves = language_records.read_ways(steps)
+        assert list(curves) == list(three_ways.WAYS)
+        for runs in curves.values():
+            assert len(runs) == len(seeds)
+            assert all(list(run) == list(range(40, steps + 1, 40)) for run in runs)
+    with pytest.raises(ValueError, match="no run of 7 steps"):
+        language_records.read_ways(7)

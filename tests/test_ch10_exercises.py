@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch.nn import functional as F
 
@@ -128,3 +129,21 @@ def test_what_comes_after_the_stop_is_not_seen():
         if stop < len(inputs["scores"]) - 1:
             assert EARLY_STOP.reference(**cut) == (int(outputs["best"]), stop)
         assert int(outputs["best"]) <= stop
+
+
+@pytest.mark.parametrize(
+    ("guess", "truth", "counts"),
+    [
+        ("I-A I-A O", "B-A I-A O", (0, 1, 0)),
+        ("B-A I-B I-A", "B-A O O", (1, 1, 1)),
+        ("B-A B-A I-A I-B", "B-A I-A I-A O", (2, 1, 0)),
+        ("O I-B B-B I-B", "O B-B B-B I-B", (1, 2, 1)),
+        ("B-A I-A I-A I-A", "B-A I-A B-A I-A", (1, 2, 0)),
+        ("B-B I-A B-A O I-A", "B-B O B-A O O", (2, 2, 2)),
+    ],
+)
+def test_entities_are_those_of_seqeval(guess, truth, counts):
+    """Guessed, true and right entities as seqeval 1.2.2 counts them (`scheme.Entities`, IOB2)."""
+    guessed, true, right = counts
+    expected = (right / guessed if guessed else 0, right / true, 2 * right / (guessed + true))
+    assert ENTITY_F1.reference([guess.split()], [truth.split()]) == pytest.approx(expected)

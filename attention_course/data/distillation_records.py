@@ -16,4 +16,4 @@ def read_runs() -> list[dict[str, Any]]:
     "temperature" is None where there is none, "accuracy", "agreement" and "copied" are shares of
     test words: right, the same as the teacher's, and of the teacher's mistakes the same mistake.
     """
-    return runs.read_runs(RUNS, ("inputs", "signal"), ("seed", "layers", "parameters"))
+    return runs.read_runs(RUNS, ("inputs", "signal"), ("seed", "layers", "steps", "parameters"))

@@ -1,4 +1,4 @@
-"""Chapter 02: scaled dot-product attention, and its causal form."""
+"""Chapter 02: scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from attention_course.judging import Case
 from autograder.case_making import draw_mask
 from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch02_parts import (
-    causal_mask,
     draw_attention_sizes,
     draw_mask_with_empty_row,
     draw_padding,
     draw_qkv,
+    output_and_weights,
     scores_of,
     stable_softmax,
     weights_of,
     with_large_scores,
 )
-
-# --- scaled_dot_product_attention ----------------------------------------------------------------
 
 
 def attention_cases(rng):
@@ -67,54 +65,52 @@ def attention_reference(queries, keys, values, mask=None):
     return output, weights
 
 
-def _pair(weights, values):
-    return weights @ values, weights
-
-
 def not_scaled(queries, keys, values, mask=None):
     """No division at all."""
-    return _pair(weights_of(queries, keys, mask, scale=1.0), values)
+    return output_and_weights(weights_of(queries, keys, mask, scale=1.0), values)
 
 
 def scaled_by_d_k(queries, keys, values, mask=None):
     """Divides by d_k."""
-    return _pair(weights_of(queries, keys, mask, scale=1 / queries.shape[-1]), values)
+    return output_and_weights(weights_of(queries, keys, mask, scale=1 / queries.shape[-1]), values)
 
 
 def scaled_by_root_of_d_v(queries, keys, values, mask=None):
     """Divides by the root of the values' width."""
-    return _pair(weights_of(queries, keys, mask, scale=values.shape[-1] ** -0.5), values)
+    return output_and_weights(
+        weights_of(queries, keys, mask, scale=values.shape[-1] ** -0.5), values
+    )
 
 
 def scaled_by_two(queries, keys, values, mask=None):
     """Divides by the constant 2."""
-    return _pair(weights_of(queries, keys, mask, scale=0.5), values)
+    return output_and_weights(weights_of(queries, keys, mask, scale=0.5), values)
 
 
 def scaled_after_softmax(queries, keys, values, mask=None):
     """Divides the weights instead of the scores."""
     weights = weights_of(queries, keys, mask, scale=1.0) / np.sqrt(queries.shape[-1])
-    return _pair(weights, values)
+    return output_and_weights(weights, values)
 
 
 def softmax_over_queries(queries, keys, values, mask=None):
     """Softmax along the axis of queries."""
-    return _pair(weights_of(queries, keys, mask, axis=-2), values)
+    return output_and_weights(weights_of(queries, keys, mask, axis=-2), values)
 
 
 def softmax_over_axis_1(queries, keys, values, mask=None):
     """Softmax along axis 1: the keys of a matrix, something else of a batch."""
-    return _pair(weights_of(queries, keys, mask, axis=1), values)
+    return output_and_weights(weights_of(queries, keys, mask, axis=1), values)
 
 
 def softmax_over_all_pairs(queries, keys, values, mask=None):
     """One softmax over all queries and keys of a sequence together."""
-    return _pair(weights_of(queries, keys, mask, axis=(-2, -1)), values)
+    return output_and_weights(weights_of(queries, keys, mask, axis=(-2, -1)), values)
 
 
 def keys_times_queries(queries, keys, values, mask=None):
     """Has keys in the rows: the product fits only when there are as many queries as keys."""
-    return _pair(weights_of(keys, queries), values)
+    return output_and_weights(weights_of(keys, queries), values)
 
 
 def weights_turned_round(queries, keys, values, mask=None):
@@ -125,36 +121,36 @@ def weights_turned_round(queries, keys, values, mask=None):
 
 def keys_for_values(queries, keys, values, mask=None):
     """Averages keys instead of values."""
-    return _pair(weights_of(queries, keys, mask), keys)
+    return output_and_weights(weights_of(queries, keys, mask), keys)
 
 
 def all_axes_turned_round(queries, keys, values, mask=None):
     """`keys.T` turns round the batch too."""
     scores = queries @ keys.T / np.sqrt(queries.shape[-1])
     scores = scores if mask is None else np.where(mask, scores, -np.inf)
-    return _pair(stable_softmax(scores), values)
+    return output_and_weights(stable_softmax(scores), values)
 
 
 def mask_not_used(queries, keys, values, mask=None):
     """Ignores the mask."""
-    return _pair(weights_of(queries, keys), values)
+    return output_and_weights(weights_of(queries, keys), values)
 
 
 def mask_turned_round(queries, keys, values, mask=None):
     """Hides what may be seen."""
-    return _pair(weights_of(queries, keys, None if mask is None else ~mask), values)
+    return output_and_weights(weights_of(queries, keys, None if mask is None else ~mask), values)
 
 
 def mask_after_softmax(queries, keys, values, mask=None):
     """Zeros weights after the softmax, without dividing by what is left."""
     weights = weights_of(queries, keys)
-    return _pair(weights if mask is None else weights * mask, values)
+    return output_and_weights(weights if mask is None else weights * mask, values)
 
 
 def mask_times_scores(queries, keys, values, mask=None):
     """Hidden keys get the score 0."""
     scores = scores_of(queries, keys)
-    return _pair(stable_softmax(scores if mask is None else scores * mask), values)
+    return output_and_weights(stable_softmax(scores if mask is None else scores * mask), values)
 
 
 def blind_query_is_nan(queries, keys, values, mask=None):
@@ -162,21 +158,21 @@ def blind_query_is_nan(queries, keys, values, mask=None):
     scores = scores_of(queries, keys)
     scores = scores if mask is None else np.where(mask, scores, -np.inf)
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return _pair(powers / powers.sum(axis=-1, keepdims=True), values)
+    return output_and_weights(powers / powers.sum(axis=-1, keepdims=True), values)
 
 
 def blind_query_sees_all(queries, keys, values, mask=None):
     """A query that sees nothing gets the mean of all values."""
     scores = scores_of(queries, keys)
     scores = scores if mask is None else np.where(mask, scores, -1e9)
-    return _pair(stable_softmax(scores), values)
+    return output_and_weights(stable_softmax(scores), values)
 
 
 def overflowing_attention(queries, keys, values, mask=None):
     """exp overflows for large scores."""
     powers = np.exp(scores_of(queries, keys)) * (1.0 if mask is None else mask)
     total = powers.sum(axis=-1, keepdims=True)
-    return _pair(powers / np.where(total == 0, 1.0, total), values)
+    return output_and_weights(powers / np.where(total == 0, 1.0, total), values)
 
 
 def weights_come_first(queries, keys, values, mask=None):
@@ -347,191 +343,4 @@ ATTENTION = Exercise(
         ),
     ),
     accepted=(attention_by_einsum, attention_one_by_one, attention_renormalised),
-)
-
-# --- causal_attention ----------------------------------------------------------------------------
-
-
-def causal_cases(rng):
-    """As many queries as keys, fewer, and a single one; a last token that must not leak back."""
-
-    def case(group, about, *arrays):
-        return Case(group, dict(zip(("queries", "keys", "values"), arrays, strict=True)), about)
-
-    s = draw_attention_sizes(rng)
-    fewer, s.q = s.q, s.k
-    queries, keys, values = draw_qkv(rng, s)
-    yield case("square", "as many queries as keys", queries, keys, values)
-    keys, values = keys.copy(), values.copy()
-    keys[-1] *= 20
-    values[-1] *= 1e5
-    yield case("square", "a last token that no earlier query may notice", queries, keys, values)
-    yield case("square", "a batch", *draw_qkv(rng, s, s.batch))
-    s.q = fewer
-    yield case("fewer", "fewer queries than keys", *draw_qkv(rng, s))
-    yield case("fewer", "the same in a batch", *draw_qkv(rng, s, s.batch))
-    s.q = 1
-    yield case("fewer", "a single query: it is the last token", *draw_qkv(rng, s, s.batch))
-
-
-def causal_reference(queries, keys, values):
-    """For each query, plain attention over the keys up to its own place."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    output = np.zeros((*queries.shape[:-1], values.shape[-1]))
-    weights = np.zeros((*queries.shape[:-1], k))
-    for place in range(q):
-        seen = k - q + place + 1
-        scores = np.einsum("...d,...kd->...k", queries[..., place, :], keys[..., :seen, :])
-        scores = scores / np.sqrt(queries.shape[-1])
-        row = np.exp(scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True))
-        weights[..., place, :seen] = row
-        output[..., place, :] = np.einsum("...k,...kv->...v", row, values[..., :seen, :])
-    return output, weights
-
-
-def not_causal(queries, keys, values):
-    """No mask at all."""
-    return _pair(weights_of(queries, keys), values)
-
-
-def sees_only_the_future(queries, keys, values):
-    """Upper triangle instead of lower."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    return _pair(weights_of(queries, keys, ~np.tri(q, k, k - q - 1, dtype=bool)), values)
-
-
-def cannot_see_itself(queries, keys, values):
-    """Strict triangle; the first query sees nothing and gets zeros."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    return _pair(weights_of(queries, keys, np.tri(q, k, k - q - 1, dtype=bool)), values)
-
-
-def cannot_see_itself_and_leaks(queries, keys, values):
-    """Strict triangle with −1e9: the first query sees everything."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    scores = np.where(np.tri(q, k, k - q - 1, dtype=bool), scores_of(queries, keys), -1e9)
-    return _pair(stable_softmax(scores), values)
-
-
-def sees_the_next_token(queries, keys, values):
-    """The triangle lies one too far to the right."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    return _pair(weights_of(queries, keys, np.tri(q, k, k - q + 1, dtype=bool)), values)
-
-
-def aligned_at_the_start(queries, keys, values):
-    """The first query sees only the first key, though there are older ones than the queries."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    return _pair(weights_of(queries, keys, np.tri(q, k, dtype=bool)), values)
-
-
-def square_mask(queries, keys, values):
-    """The mask is q × q, whatever the number of keys."""
-    q = queries.shape[-2]
-    return _pair(weights_of(queries, keys, np.tri(q, dtype=bool)), values)
-
-
-def zeros_above_the_diagonal(queries, keys, values):
-    """Future scores become 0 and not −inf."""
-    return _pair(stable_softmax(np.tril(scores_of(queries, keys))), values)
-
-
-def future_cut_after_softmax(queries, keys, values):
-    """Future weights become 0 after the softmax, without dividing by what is left."""
-    mask = causal_mask(queries.shape[-2], keys.shape[-2])
-    return _pair(weights_of(queries, keys) * mask, values)
-
-
-def causal_by_positions(queries, keys, values):
-    """Right: compares positions of queries and keys."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    position_of_query = np.arange(k - q, k)[:, None]
-    hidden = np.arange(k)[None, :] > position_of_query
-    scores = queries @ np.swapaxes(keys, -1, -2) / np.sqrt(queries.shape[-1])
-    scores = scores + np.where(hidden, -1e9, 0.0)
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights = powers / powers.sum(axis=-1, keepdims=True)
-    return weights @ values, weights
-
-
-def causal_by_last_rows(queries, keys, values):
-    """Right: cuts the last rows out of the square triangle."""
-    q, k = queries.shape[-2], keys.shape[-2]
-    mask = np.tril(np.ones((k, k), dtype=bool))[k - q :]
-    scores = np.where(mask, np.einsum("...qd,...kd->...qk", queries, keys), -np.inf)
-    scores = scores / np.sqrt(keys.shape[-1])
-    weights = np.exp(scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True))
-    return np.einsum("...qk,...kv->...qv", weights, values), weights
-
-
-def causal_renormalised(queries, keys, values):
-    """Right: plain softmax, then the future is cut off and each row divided by what is left."""
-    weights = weights_of(queries, keys) * causal_mask(queries.shape[-2], keys.shape[-2])
-    weights = weights / weights.sum(axis=-1, keepdims=True)
-    return weights @ values, weights
-
-
-CAUSAL_ATTENTION = Exercise(
-    id="causal_attention",
-    title="Attention that cannot see the future",
-    asks="Let every query see its own position and earlier ones; the last query sees all keys.",
-    parameters=("queries", "keys", "values"),
-    outputs=("output", "weights"),
-    forbidden=("*attention*",),
-    groups={
-        "square": Group(2, "as many queries as keys"),
-        "fewer": Group(1, "fewer queries than keys"),
-    },
-    cases=causal_cases,
-    reference=causal_reference,
-    misconceptions=(
-        Misconception(
-            not_causal,
-            "Nothing is hidden: every query sees all keys.",
-            "Print your weights: which of them should be zero?",
-        ),
-        Misconception(
-            sees_only_the_future,
-            "The triangle is upside down: queries see their own and later keys.",
-            "How many keys may the first query see, and how many the last?",
-        ),
-        Misconception(
-            cannot_see_itself,
-            "A query cannot see its own position: the first one sees nothing.",
-            "Is the diagonal part of the mask?",
-        ),
-        Misconception(
-            cannot_see_itself_and_leaks,
-            "A query cannot see its own position, and the first query, which then sees nothing, "
-            "spreads its weight over the future.",
-            "Is the diagonal part of the mask?",
-        ),
-        Misconception(
-            sees_the_next_token,
-            "Each query sees one key too many: the next token, which it should predict.",
-            "How many keys may the first query see when q = k?",
-        ),
-        Misconception(
-            aligned_at_the_start,
-            "With fewer queries than keys the queries are taken for the first tokens; they are "
-            "the last ones.",
-            "Which keys may the last query see? Then count back.",
-        ),
-        Misconception(
-            square_mask,
-            "The mask is square, but there may be fewer queries than keys.",
-            "What is the shape of the scores?",
-        ),
-        Misconception(
-            zeros_above_the_diagonal,
-            "Future scores are set to 0, and exp(0) is 1, not 0.",
-            "Which score has the weight zero after a softmax?",
-        ),
-        Misconception(
-            future_cut_after_softmax,
-            "Future weights are cut off after the softmax, and rows no longer sum to 1.",
-            "Hide the scores before the softmax, or divide by what is left.",
-        ),
-    ),
-    accepted=(causal_by_positions, causal_by_last_rows, causal_renormalised),
 )

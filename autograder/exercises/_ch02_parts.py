@@ -82,3 +82,8 @@ def draw_padding(rng, batch, keys, values, factor=20):
     mask = np.arange(k) < draw_lengths(rng, batch, k)[:, None]
     hidden = ~mask.reshape(batch, *[1] * (keys.ndim - 3), k, 1)
     return mask, np.where(hidden, factor * keys, keys), np.where(hidden, 1e5 + values, values)
+
+
+def output_and_weights(weights, values):
+    """Return (weighted sums of values, weights), as attention gives them."""
+    return weights @ values, weights

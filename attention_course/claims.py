@@ -38,16 +38,26 @@ VERDICTS = {
 }
 
 
-def report(claim: str, supported: bool | None, effect: str, timed: bool = False) -> None:
+def report(
+    claim: str,
+    supported: bool | None,
+    effect: str,
+    *,
+    timed: bool = False,
+    recorded_seconds: float | None = None,
+) -> None:
     """Say whether a run supports a claim, and by how much.
 
     `supported` follows from the run's numbers; None if they are too close to tell. `effect` gives
     the numbers in words, with their spread over the seeds. `timed`: the verdict hangs on measured
-    times, so that another machine may come to another one. Raises ValueError for an unknown claim.
+    times, so that another machine may come to another one. `recorded_seconds`: what the runs behind
+    it took, if they were recorded and are only read here. Raises ValueError for an unknown claim.
     """
     if claim not in CLAIMS:
         raise ValueError(f"there is no claim {claim!r}; known are {', '.join(CLAIMS)}")
     supported = None if supported is None else bool(supported)
     text = f"Claim {claim}: {CLAIMS[claim]}.\n{VERDICTS[supported]}: {effect}"
     record = {"claim": claim, "supported": supported, "effect": effect, "timed": timed}
+    if recorded_seconds is not None:
+        record["recorded_seconds"] = round(float(recorded_seconds))
     display({"text/plain": text, RECORD_TYPE: record}, raw=True)

@@ -28,9 +28,10 @@ WORDS = {True: "yes", False: "**no**", None: "not settled"}
 INTRODUCTION = """\
 # Claims and what became of them
 
-Every row is one run of an experiment of this course, in miniature and on a CPU: whether it supports
-the claim, how large the effect was, over several seeds where the text says so, and how long the
-cell took. A claim that is not supported here may well hold at the size at which it was made.
+Every row is one experiment of this course, in miniature and on a CPU: whether it supports the
+claim, how large the effect was, over several seeds where the text says so, and how long it took:
+the cell, or the runs behind it where these were recorded. A claim that is not supported here may
+well hold at the size at which it was made.
 """
 
 
@@ -67,11 +68,12 @@ def run_chapter(name: str, solutions: Path = RECORDS.parent) -> list[dict[str, A
 
 def update(names: Iterable[str], path: Path = RECORDS) -> None:
     """Run chapters and put their records in the place of the old ones."""
-    names = list(names)
-    kept = [record for record in read(path) if record["chapter"] not in names]
-    for name in names:
-        kept += run_chapter(name)
-        print(f"{name}: {sum(record['chapter'] == name for record in kept)} claims")
+    made = {name: run_chapter(name) for name in names}
+    for name, records in made.items():
+        print(f"{name}: {len(records)} claims")
+    # Read only now: running takes minutes, in which another chapter may have been entered.
+    kept = [record for record in read(path) if record["chapter"] not in made]
+    kept += [record for records in made.values() for record in records]
     kept.sort(key=lambda record: record["chapter"])  # within a chapter as they come
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -85,7 +87,9 @@ def _row(record: dict[str, Any]) -> str:
     chapter, heading = record["chapter"], record["heading"]
     where = link(f"{chapter[:2]}: {heading}", chapter, heading)
     effect = record["effect"].replace("|", "\\|").replace("\n", " ")
-    return f"| {where} | {WORDS[record['supported']]} | {effect} | {record['seconds']} s |"
+    recorded = record.get("recorded_seconds")
+    cost = f"{record['seconds']} s" if recorded is None else f"{recorded} s, recorded"
+    return f"| {where} | {WORDS[record['supported']]} | {effect} | {cost} |"
 
 
 def claims_text(records: list[dict[str, Any]]) -> str:

@@ -23,13 +23,13 @@ def _run(function, inputs):
 
 def beam_search_cases(rng):
     """Beams that matter: the result is neither greedy's nor that of the tempting wrong rules."""
-    stops_early = (stops_at_the_first_end, stops_when_the_best_ends)
+    early = (one_beam, stops_at_the_first_end)
     for group, beams, longest, power, differs, about in (
         ("plain", 3, 7, 0.0, (one_beam, one_beam_more), "no length penalty"),
         ("plain", 2, 6, 0.0, (one_beam, each_beam_for_itself), "two beams"),
-        ("length", 3, 8, 1.0, (*stops_early, finished_stay), "mean log-probability"),
-        ("length", 4, 8, 0.7, (stops_at_the_first_end, start_counted), "a weaker penalty"),
-        ("limits", 3, 4, 1.0, (unfinished_forgotten,), "the limit is reached"),
+        ("length", 3, 8, 1.0, (*early, stops_when_the_best_ends), "mean log-probability"),
+        ("length", 2, 8, 0.7, (*early, stops_when_enough_have_ended), "a weaker penalty"),
+        ("limits", 3, 4, 1.0, (unfinished_forgotten, finished_stay), "the limit is reached"),
         ("limits", 1, 7, 0.5, (), "one beam"),
     ):
         for _ in range(2000):
@@ -70,7 +70,7 @@ def _search(
     rank=lambda total, length: total,
     final=lambda total, length, power: total / length**power,
     keep_unfinished=True,
-    stop_at_first=False,
+    stop_at=math.inf,
     stop_at_best=False,
     stay=False,
 ):
@@ -88,9 +88,9 @@ def _search(
         best = candidates[:beams]
         finished += [pair for pair in best if pair[1][-1] == end]
         live = [pair for pair in best if pair[1][-2 if stay else -1] != end]
-        if not live or (stop_at_first and finished) or (stop_at_best and best[0] in finished):
+        if not live or len(finished) >= stop_at or (stop_at_best and best[0] in finished):
             break
-    if not finished or (keep_unfinished and not stop_at_first and not stop_at_best):
+    if keep_unfinished or not finished:
         finished += live
     scored = [(final(total, len(words) - 1, power), words[1:]) for total, words in finished]
     score, words = max(scored)
@@ -119,7 +119,18 @@ def finished_stay(model, source, start, end, beams, longest, power):
 
 def stops_at_the_first_end(model, source, start, end, beams, longest, power):
     """Gives the first sentence that ends."""
-    return _search(model, source, start, end, beams, longest, power, stop_at_first=True)
+    options = {"stop_at": 1, "keep_unfinished": False}
+    return _search(model, source, start, end, beams, longest, power, **options)
+
+
+def stops_at_the_first_end_and_compares(model, source, start, end, beams, longest, power):
+    """Stops at the first end, and compares that sentence with those alive."""
+    return _search(model, source, start, end, beams, longest, power, stop_at=1)
+
+
+def stops_when_enough_have_ended(model, source, start, end, beams, longest, power):
+    """Stops as soon as `beams` sentences have ended."""
+    return _search(model, source, start, end, beams, longest, power, stop_at=beams)
 
 
 def stops_when_the_best_ends(model, source, start, end, beams, longest, power):
@@ -339,6 +350,16 @@ BEAM_SEARCH = Exercise(
             stops_at_the_first_end,
             "The search stops with the first sentence that ends; a better one may end later.",
             "When may the loop stop? Look at what is still alive.",
+        ),
+        Misconception(
+            stops_at_the_first_end_and_compares,
+            "The search stops when the first sentence ends; those alive may still end better.",
+            "When may the loop stop? Look at what is still alive.",
+        ),
+        Misconception(
+            stops_when_enough_have_ended,
+            "The search stops when `beams` sentences have ended, though others are still alive.",
+            "When may the loop stop? Read point 4 of the contract again.",
         ),
         Misconception(
             stops_when_the_best_ends,

@@ -65,6 +65,12 @@ def mean_instead_of_sum(logits, targets, smoothing):
     return total / (targets != IGNORED).sum(), losses
 
 
+def mean_of_all_places(logits, targets, smoothing):
+    """Takes the mean over all places, those without a word included."""
+    _, losses = step_losses_reference(logits, targets, smoothing)
+    return losses.mean(), losses
+
+
 def mean_of_sentences(logits, targets, smoothing):
     """Sums each sentence, then takes the mean over sentences."""
     _, losses = step_losses_reference(logits, targets, smoothing)
@@ -179,6 +185,12 @@ STEP_LOSSES = Exercise(
             mean_instead_of_sum,
             "The total is a mean over words; the contract asks for the sum.",
             "What does the total become if a sentence is twice as long?",
+        ),
+        Misconception(
+            mean_of_all_places,
+            "The total is a mean over all places, padding among them; the contract asks for the "
+            "sum.",
+            "Does the total change when a batch is padded further?",
         ),
         Misconception(
             mean_of_sentences,

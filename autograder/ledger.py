@@ -29,9 +29,9 @@ INTRODUCTION = """\
 # Claims and what became of them
 
 Every row is one experiment of this course, in miniature and on a CPU: whether it supports the
-claim, how large the effect was, over several seeds where the text says so, and how long it took:
-the cell, or the runs behind it where these were recorded. A claim that is not supported here may
-well hold at the size at which it was made.
+claim, how large the effect was, over several seeds where the text says so, and how long the cell
+took or, marked so, the recorded runs that it reads. A claim that is not supported here may well
+hold at the size at which it was made.
 """
 
 

@@ -4,7 +4,7 @@
     python data/extract_glosses.py wordnet-base_*.deb
 
 The package is only read, never installed. The result is the same on every machine, byte for byte:
-`SOURCES.md` beside it states its hash.
+`DATA.md` beside it states its hash.
 """
 
 from __future__ import annotations

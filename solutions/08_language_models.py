@@ -74,7 +74,7 @@ print(f"{len(text):,} characters, {len(characters)} different ones")
 print(text[3_000:3_400])
 
 # %% [markdown]
-# Eight plays in a row (`attention_course/data/SOURCES.md` says where they are from). For now, every
+# Eight plays in a row (`attention_course/data/DATA.md` says where they are from). For now, every
 # character is a token.
 #
 # ## 1 One long text

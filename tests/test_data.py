@@ -1,4 +1,4 @@
-"""The data that come with the course are those that `SOURCES.md` describes."""
+"""The data that come with the course are those that `DATA.md` describes."""
 
 import gzip
 import hashlib
@@ -13,7 +13,7 @@ from attention_course.data.shakespeare import load_shakespeare
 from autograder.masters import ROOT
 
 FOLDER = files("attention_course.data")
-SOURCES = (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
+SOURCES = (FOLDER / "DATA.md").read_text(encoding="utf-8")
 
 
 def extractor():
@@ -33,6 +33,18 @@ def test_every_file_has_the_hash_that_is_stated(name):
     data = (FOLDER / name).read_bytes()
     assert hashlib.sha256(data).hexdigest() == stated
     assert len(data) < 1_500_000
+
+
+def test_every_data_file_and_every_package_of_weights_is_named():
+    kept = {path.name for path in FOLDER.iterdir() if path.is_file()}
+    shipped = {name for name in kept if not name.endswith(".py")} - {"DATA.md"}
+    assert shipped, "the folder of the data is empty"
+    assert all(f"`{name}`" in SOURCES for name in shipped)
+    wanted = (ROOT / "requirements-models.txt").read_text(encoding="utf-8").splitlines()
+    for line in wanted:
+        if "==" in line and not line.startswith("#"):
+            name, version = line.split()[0].split("==")
+            assert f"`{name}` {version}" in SOURCES
 
 
 def test_the_text_is_plain_and_has_the_hash_that_is_stated():

@@ -40,7 +40,7 @@ def test_glosses_are_balanced_and_none_comes_twice():
 
 def test_the_script_reads_glosses_of_the_ten_classes_only(tmp_path):
     module = extractor()
-    sources = (ROOT / "attention_course/data/SOURCES.md").read_text(encoding="utf-8")
+    sources = (ROOT / "attention_course/data/DATA.md").read_text(encoding="utf-8")
     assert module.PACKAGE_SHA256 in sources and "wordnet-licence.md" in sources
     lines = [
         '00000001 05 n 01 cat 0 000 | feline mammal with soft fur; "cats purr"  ',

@@ -1,1 +1,1 @@
-"""Small data that comes with the course. `SOURCES.md` says where each file is from."""
+"""Small data that comes with the course. `DATA.md` says where each file is from."""

@@ -1,7 +1,7 @@
 """Definitions of nouns from WordNet 3.0, each with the class of the thing that it defines.
 
 WordNet 3.0 Copyright 2006 by Princeton University. All rights reserved. Licence and notice:
-`SOURCES.md` and `wordnet-licence.md` beside this file.
+`DATA.md` and `wordnet-licence.md` beside this file.
 """
 
 from __future__ import annotations

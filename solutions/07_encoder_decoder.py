@@ -80,7 +80,7 @@ def draw_stacks(ax):
         put(0, y, "self-attention\nMLP", "#dbe9f6")
         put(4, y, "causal self-attention\ncross-attention\nMLP", "#fde3c8")
         style = {"arrowstyle": "->", "color": "C3", "lw": 2}
-        ax.annotate("", (2.65, y), (0.5, 2.7), arrowprops=style)
+        ax.annotate("", (3.2, y), (0.5, 2.7), arrowprops=style)
     put(0, 0, "les chats noirs dorment .", "white")
     put(4, 0, "[start] the black cats …", "white")
     put(0, 2.75, "memory", "#f6dbdb")
@@ -765,7 +765,7 @@ for pair in pairs["test"][:150] + pairs["longer"][:150]:
 sizes = sorted(by_length)
 rates = [share_right(model, by_length[size], french, english) for size in sizes]
 fig, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
-ax.bar([f"{size}–{size + 2}" if size < 21 else "21 and more" for size in sizes], rates)
+ax.bar([f"{size}–{size + 2}" if size < 21 else "21 +" for size in sizes], rates)
 longest = max(len(pair.source) for pair in pairs["train"])
 ax.set(ylim=(0, 1), xlabel=f"French words (training: at most {longest})", ylabel="share right")
 plt.show()

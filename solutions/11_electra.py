@@ -1113,7 +1113,9 @@ tested = {measure: compared("ELECTRA", "ELECTRA 15%", measure) for measure in me
 signs = {np.sign(gap) if clear else 0 for gap, _, clear in tested.values()}
 effect = "; ".join(f"{name} {gap:+.1f} ± {error:.1f}" for name, (gap, error, _) in tested.items())
 supported = {(1,): True, (-1,): False}.get(tuple(signs))
-report("C11", supported, f"ELECTRA minus ELECTRA 15 %, points: {effect} ({len(seeds)} seeds)")
+effect = f"ELECTRA minus ELECTRA 15 %, points: {effect} ({len(seeds)} seeds)"
+seconds = sum(run["seconds"] for run in recorded if run["stop"] == recorded[-1]["stop"])
+report("C11", supported, effect, recorded_seconds=seconds)
 
 # %% [markdown]
 # What differs from the paper:
@@ -1197,7 +1199,9 @@ for measure in (*measures, "points"):
     means = ", ".join(f"{width}: {scores[width].mean():.1f}" for width in widths)
     said.append(f"{measure} {means}")
 supported = verdicts[0] if len(set(verdicts)) == 1 else None
-report("C12", supported, f"by width, {'; '.join(said)} (at least {fewest} seeds each)")
+effect = f"by width, {'; '.join(said)} (at least {fewest} seeds each)"
+seconds = sum(run["seconds"] for run in sized if run["stop"] == sized[-1]["stop"])
+report("C12", supported, effect, recorded_seconds=seconds)
 
 # %% [markdown]
 # It counts as settled only with at least three seeds for each width, and if the best width's

@@ -12,7 +12,6 @@ signals are also given four times as many steps on the 1,600.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ import torch
 from torch.nn import functional as F
 
 from attention_course.data import distillation_records as records
-from attention_course.data.runs import RECORDS, record_runs
+from attention_course.data.runs import record_runs, recording_options
 from attention_course.distillation import (
     WordModel,
     fit,
@@ -151,10 +150,7 @@ def record(folder: Path, seeds: tuple[int, ...], sizes: dict[str, int], steps: i
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
-    parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
-    arguments = parser.parse_args()
+    arguments = recording_options(__doc__.splitlines()[0])
     if arguments.small:
         small = {"labelled": 20, "teacher's": 40, "transfer": 40, "test": 20}
         record(arguments.folder, SEEDS[:1], small, 2)

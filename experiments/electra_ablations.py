@@ -9,7 +9,6 @@ stop), `electra_ablations.txt` (the log) and `electra_detections.json` (sentence
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import torch
 
 from attention_course.data import electra_records as records
-from attention_course.data.runs import RECORDS, record_runs
+from attention_course.data.runs import record_runs, recording_options
 from attention_course.electra import corpus as corpora
 from attention_course.electra import objectives, scoring, training
 
@@ -122,10 +121,7 @@ def record(folder: Path, runs, stops, sizes: dict[str, int]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
-    parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
-    arguments = parser.parse_args()
+    arguments = recording_options(__doc__.splitlines()[0])
     if arguments.small:
         small = {"train": 1_700, "labelled": 100, "test": 60}
         record(arguments.folder, RUNS[:5], (1e9, 2e9), small)

@@ -9,7 +9,6 @@ for each way, seed and stop), and a log beside each. Chapter 08 plots them.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 
 from attention_course.data import language_records as records
-from attention_course.data.runs import RECORDS, record_runs
+from attention_course.data.runs import record_runs, recording_options
 from attention_course.data.shakespeare import load_shakespeare
 from attention_course.language import repair, three_ways
 
@@ -58,10 +57,7 @@ def record(folder: Path, seeds, plan, every: int, **sizes: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
-    parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
-    arguments = parser.parse_args()
+    arguments = recording_options(__doc__.splitlines()[0])
     if arguments.small:
         record(arguments.folder, SEEDS[:1], {2: SEEDS[:1]}, 1, steps=2, tuning=1)
     else:

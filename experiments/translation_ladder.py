@@ -9,16 +9,14 @@ them.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from attention_course.data.fragment import translation_splits
-from attention_course.data.runs import RECORDS, record_runs
+from attention_course.data.runs import record_runs, recording_options
 from attention_course.translation import Vocabulary
 from attention_course.translation.ladder import COLUMNS, RIVALS, RUNS, TRAIN, climb
 
@@ -40,9 +38,6 @@ def rows(seeds: Iterable[int], train_pairs: int) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
-    parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
-    arguments = parser.parse_args()
+    arguments = recording_options(__doc__.splitlines()[0])
     made = rows([0], 100) if arguments.small else rows(SEEDS, TRAIN)
     record_runs(arguments.folder / RUNS.name, COLUMNS, made)

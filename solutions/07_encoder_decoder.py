@@ -1233,10 +1233,10 @@ report(
 # A claim counts as supported here only if the *worst* run of the one beats the *best* of the other.
 #
 # One vector is hopeless within this budget: after some hundred steps it writes well-formed English
-# that has little to do with the source. A single look back per step changes everything. The second
-# comparison is less safe than it looks: with 4,000 pairs and twice as many steps (one run of each,
-# when this text was written) the recurrent network with attention was ahead, 90 % against 81 %. So
-# read no general order off this picture. The paper's case rests on parallel hardware and much more
+# that has little to do with the source. One look back per step is enough to change that. The second
+# comparison is less safe than the bars look: the runs of the recurrent network with attention lie
+# far apart, and its better ones reach what attention alone reaches. So read no general order off
+# this picture. The paper's case rests on parallel hardware and much more
 # data (Vaswani et al., Sections 4 and 6.1); GRUs walk through each sentence step by step, in
 # training, too. That is not measured here.
 

@@ -899,10 +899,9 @@ report("C10", True if clear else False if against else None, effect)
 # %% [markdown]
 # The figure shows one dot for each seed and head, and a bar at the mean. Both heads find nearly all
 # answers, and the spread over seeds is as large as what lies between them: on stories as simple as
-# these the heads can hardly be told apart. (Stop after 500 steps, and single runs of either head
-# lag far behind, which says more about luck than about heads.) The published evidence is indirect:
-# systems for SQuAD came to use start and end. A sigmoid decides for each token by itself, and
-# nothing keeps its yeses together; a softmax over places *has* to choose one.
+# these the heads can hardly be told apart. The published evidence is indirect: systems for SQuAD
+# came to use start and end. A sigmoid decides for each token by itself, and nothing keeps its yeses
+# together; a softmax over places *has* to choose one.
 
 # %% [markdown]
 # ## 6 A tag for every word

@@ -18,6 +18,17 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
+@pytest.fixture(scope="module")
+def one_torch_thread():
+    """Compute in one thread: several would wait for each other on a busy machine."""
+    import torch  # here, so that tests which do without torch start without it
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Debian's Chromium. Missing is a failure, not a skip: an untested page is not a tested one."""

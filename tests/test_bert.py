@@ -9,14 +9,7 @@ from attention_course.pretrained import MINILM, ModelMissing, is_installed
 from autograder.exercises._ch09_count import BASE, LARGE, TABLES, bert_parts_reference
 from autograder.exercises._ch09_count import MINILM as MINILM_SHAPE
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Several threads would wait for each other on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 import torch
+from scripts import load_script
 
 from attention_course.data import distillation_records
 from attention_course.data.fragment import Pair
@@ -29,16 +29,8 @@ from autograder.exercises._ch12_attention import ATTENTION_LOSS
 from autograder.exercises._ch12_parts import NO_LABEL, draw_model, draw_real
 from autograder.exercises._ch12_soft import SOFT_LOSS
 from autograder.exercises._ch12_swaps import with_hooks
-from autograder.masters import ROOT
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Several threads would wait for each other on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def soft(student, teacher, temperature):
@@ -190,17 +182,9 @@ def test_every_signal_moves_a_student_towards_its_aim():
 # --- the recorded runs ---------------------------------------------------------------------------
 
 
-def script():
-    path = ROOT / "experiments" / "distillation_ladder.py"
-    spec = importlib.util.spec_from_file_location("distillation_ladder", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_record_is_what_the_script_would_make(tmp_path):
     """Same columns and same grid of runs, from a tiny run of the script."""
-    ladder = script()
+    ladder = load_script("experiments/distillation_ladder.py")
     sizes = {"labelled": 4, "teacher's": 8, "transfer": 8, "test": 4}
     ladder.record(tmp_path, (0,), sizes, 1)
     recorded = distillation_records.RUNS.read_text(encoding="utf-8").splitlines()

@@ -2,26 +2,18 @@
 
 import gzip
 import hashlib
-import importlib.util
 import re
 import tarfile
 from importlib.resources import files
 
 import pytest
+from scripts import load_script
 
 from attention_course.data.shakespeare import load_shakespeare
 from autograder.masters import ROOT
 
 FOLDER = files("attention_course.data")
 SOURCES = (FOLDER / "DATA.md").read_text(encoding="utf-8")
-
-
-def extractor():
-    path = ROOT / "data" / "extract_shakespeare.py"
-    spec = importlib.util.spec_from_file_location("extract_shakespeare", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -40,11 +32,9 @@ def test_every_data_file_and_every_package_of_weights_is_named():
     shipped = {name for name in kept if not name.endswith(".py")} - {"DATA.md"}
     assert shipped, "the folder of the data is empty"
     assert all(f"`{name}`" in SOURCES for name in shipped)
-    wanted = (ROOT / "requirements-models.txt").read_text(encoding="utf-8").splitlines()
-    for line in wanted:
-        if "==" in line and not line.startswith("#"):
-            name, version = line.split()[0].split("==")
-            assert f"`{name}` {version}" in SOURCES
+    lines = (ROOT / "requirements-models.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line.split()[0].split("==") for line in lines if line and not line.startswith("#")]
+    assert pins and all(f"`{name}` {version}" in SOURCES for name, version in pins)
 
 
 def test_the_text_is_plain_and_has_the_hash_that_is_stated():
@@ -56,7 +46,7 @@ def test_the_text_is_plain_and_has_the_hash_that_is_stated():
 
 
 def test_the_script_says_which_archive_it_reads(tmp_path):
-    module = extractor()
+    module = load_script("data/extract_shakespeare.py")
     assert module.ARCHIVE_SHA256 in SOURCES
     other = tmp_path / "other.tar.gz"
     with tarfile.open(other, "w:gz"):
@@ -66,7 +56,7 @@ def test_the_script_says_which_archive_it_reads(tmp_path):
 
 
 def test_a_play_begins_with_its_first_act():
-    tidy = extractor().tidy
+    tidy = load_script("data/extract_shakespeare.py").tidy
     assert tidy("TITLE\n\nPERSONS\n\nACT I.  \n\n\n\nA line. \n") == "ACT I.\n\nA line.\n"
     with pytest.raises(ValueError, match="no line 'ACT I'"):
         tidy("no act here")

@@ -1,27 +1,18 @@
 """What chapter 08's experiments train: the decoder, the three ways, the corruptions."""
 
-import importlib.util
 import random
-from pathlib import Path
 
 import pytest
 import torch
+from scripts import load_script
 
 from attention_course.data import language_records
 from attention_course.language import characters, repair, three_ways
 from attention_course.language.llama import Llama, Shape
 from attention_course.language.training import fit, rate_factor
 
-ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 SHAPE = Shape(vocabulary=11, width=12, layers=2, heads=3, key_heads=1, hidden=20)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as in the notebook; more are slower on a busy machine
-    yield
-    torch.set_num_threads(threads)
 
 
 def generator(seed=0):
@@ -168,10 +159,7 @@ def test_fit_calls_back_after_every_step():
 
 def test_the_record_holds_what_its_script_makes(tmp_path):
     """Same columns, and all runs of the plan: from the names alone, and from a tiny run."""
-    path = ROOT / "experiments" / "language_model_ablations.py"
-    spec = importlib.util.spec_from_file_location("language_model_ablations", path)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script("experiments/language_model_ablations.py")
     script.record(tmp_path, (0,), {2: (0,)}, 1, steps=1, tuning=1)
     for recorded in (language_records.REPAIRS, language_records.WAYS):
         made = (tmp_path / recorded.name).read_text(encoding="utf-8").splitlines()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 import torch
+from scripts import load_script
 
 from attention_course.data.glosses import CLASSES, load_glosses
 from attention_course.pretrained import MINILM, is_installed
@@ -22,14 +21,6 @@ STORIES = draw_stories(np.random.default_rng(3), 60)
 TENSORS = {name: torch.from_numpy(values) for name, values in as_arrays(STORIES).items()}
 
 
-def extractor():
-    path = ROOT / "data" / "extract_glosses.py"
-    spec = importlib.util.spec_from_file_location("extract_glosses", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_glosses_are_balanced_and_none_comes_twice():
     glosses = load_glosses()
     kinds = [kind for _, kind in glosses]
@@ -39,7 +30,7 @@ def test_glosses_are_balanced_and_none_comes_twice():
 
 
 def test_the_script_reads_glosses_of_the_ten_classes_only(tmp_path):
-    module = extractor()
+    module = load_script("data/extract_glosses.py")
     sources = (ROOT / "attention_course/data/DATA.md").read_text(encoding="utf-8")
     assert module.PACKAGE_SHA256 in sources and "wordnet-licence.md" in sources
     lines = [

@@ -6,19 +6,19 @@ notebooks plot what those scripts recorded.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import datetime
+import importlib.metadata
+import os
 import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 RECORDS = Path(__file__).parent / "records"
-MACHINE = "2 shared x86 cores, one thread, low priority"
+VERSIONS_OF = ("torch", "numpy")
 
 
 def record_runs(
@@ -45,10 +45,10 @@ def record_runs(
             print(line, file=log, flush=True)
             print(line, flush=True)
 
-        say(
-            f"{datetime.date.today()}, {MACHINE}; Python {platform.python_version()}, torch "
-            f"{torch.__version__}, NumPy {np.__version__}"
-        )
+        # Asked of the installation: whoever reads records should not have to import torch.
+        versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in VERSIONS_OF)
+        machine = f"{platform.machine()}, {os.cpu_count()} cores"
+        say(f"{datetime.date.today()}, {machine}; Python {platform.python_version()}, {versions}")
         if about:
             say(about)
         writer = csv.DictWriter(table, columns, restval="", lineterminator="\n")
@@ -58,6 +58,14 @@ def record_runs(
             table.flush()
             say(", ".join(f"{name} {value}" for name, value in row.items() if value != ""))
         say(f"done after {time.process_time() / 60:.1f} minutes of computing")
+
+
+def recording_options(description: str) -> argparse.Namespace:
+    """Read a recording script's command line: `folder` to write into, `small` for a trial run."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
+    parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
+    return parser.parse_args()
 
 
 def read_runs(

@@ -7,34 +7,23 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from attention_course.tasks.small import SmallEncoder, train_small
 from attention_course.tasks.stories import VOCABULARY
 
 HEADS = ("start and end", "ones")
-WIDTH, LAYERS, BATCH = 64, 2, 64
 
 
-class Reader(nn.Module):
-    """A transformer encoder with two numbers for each token."""
+class Reader(SmallEncoder):
+    """Two numbers for each token of a story."""
 
     def __init__(self, longest: int):
-        super().__init__()
-        self.words = nn.Embedding(len(VOCABULARY), WIDTH, padding_idx=0)
-        self.places = nn.Embedding(longest, WIDTH)
-        layer = nn.TransformerEncoderLayer(
-            WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
-        )
-        self.encoder = nn.TransformerEncoder(
-            layer, LAYERS, nn.LayerNorm(WIDTH), enable_nested_tensor=False
-        )
-        self.out = nn.Linear(WIDTH, 2)
+        super().__init__(len(VOCABULARY), longest, outputs=2)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Two scores for each token: (batch, length) → (2, batch, length)."""
-        x = self.words(ids) + self.places.weight[: ids.shape[1]]
-        hidden = self.encoder(x, src_key_padding_mask=ids == 0)
-        return self.out(hidden).movedim(-1, 0)
+        return super().forward(ids).movedim(-1, 0)
 
 
 def loss_of(head: str, scores: Tensor, batch: dict[str, Tensor]) -> Tensor:
@@ -83,25 +72,15 @@ def train_reader(head: str, data: dict[str, Tensor], seed: int, steps: int = 500
     """Train a reader with one of `HEADS` on all of `data`. Raises ValueError for another head."""
     if head not in HEADS:
         raise ValueError(f"head must be one of {HEADS}; got {head!r}.")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Reader(data["ids"].shape[1])
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, 3e-3, total_steps=steps, pct_start=0.1
-    )
-    for _ in range(steps):
-        rows = torch.randint(len(data["ids"]), (BATCH,), generator=generator)
+
+    def loss(model: Reader, rows: Tensor) -> Tensor:
         batch = {name: values[rows] for name, values in data.items()}
         width = int((batch["ids"] > 0).sum(1).max())
         batch["ids"], batch["context"] = batch["ids"][:, :width], batch["context"][:, :width]
-        loss = loss_of(head, model(batch["ids"]), batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+        return loss_of(head, model(batch["ids"]), batch)
+
+    longest = data["ids"].shape[1]
+    return train_small(lambda: Reader(longest), loss, len(data["ids"]), seed, steps)
 
 
 @torch.no_grad()

@@ -16,7 +16,9 @@ from itertools import combinations
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
+
+from attention_course.tasks.small import SmallEncoder, train_small
 
 NAMES = ("anna", "ben", "carla", "david", "emma", "felix", "greta", "henry")
 VERBS = ("helped", "called", "painted", "found", "followed", "paid")
@@ -24,7 +26,6 @@ CLS, SEP = "[CLS]", "[SEP]"
 VOCABULARY = ("[PAD]", CLS, SEP, "was", "by", *NAMES, *VERBS)
 NUMBER = {word: number for number, word in enumerate(VOCABULARY)}
 LONGEST = 11  # [CLS], three words, [SEP], at most five words, [SEP]
-WIDTH, LAYERS, BATCH = 64, 2, 64
 
 
 @dataclass(frozen=True)
@@ -83,43 +84,22 @@ def bags(pairs: Sequence[Pair]) -> Tensor:
     return counts.flatten(1)
 
 
-class PairEncoder(nn.Module):
-    """A transformer encoder that reads two sentences together, and two classes at [CLS]."""
+class PairEncoder(SmallEncoder):
+    """Reads two sentences together; two classes at [CLS]."""
 
     def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(len(VOCABULARY), WIDTH, padding_idx=0)
-        self.places = nn.Embedding(LONGEST, WIDTH)
-        layer = nn.TransformerEncoderLayer(
-            WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
-        )
-        self.encoder = nn.TransformerEncoder(
-            layer, LAYERS, nn.LayerNorm(WIDTH), enable_nested_tensor=False
-        )
-        self.out = nn.Linear(WIDTH, 2)
+        super().__init__(len(VOCABULARY), LONGEST, outputs=2)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits of both classes: int64 (batch, LONGEST) → (batch, 2)."""
-        x = self.words(ids) + self.places.weight
-        return self.out(self.encoder(x, src_key_padding_mask=ids == 0)[:, 0])
+        return super().forward(ids)[:, 0]
 
 
 def train_pair_encoder(pairs: Sequence[Pair], seed: int, steps: int) -> PairEncoder:
     """Train an encoder on all of `pairs`; the seed draws its weights and its batches."""
     ids, labels = as_ids(pairs)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = PairEncoder()
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, 3e-3, total_steps=steps, pct_start=0.1
-    )
-    for _ in range(steps):
-        rows = torch.randint(len(ids), (BATCH,), generator=generator)
-        loss = F.cross_entropy(model(ids[rows]), labels[rows])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+
+    def loss(model: PairEncoder, rows: Tensor) -> Tensor:
+        return F.cross_entropy(model(ids[rows]), labels[rows])
+
+    return train_small(PairEncoder, loss, len(ids), seed, steps)

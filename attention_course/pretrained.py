@@ -49,10 +49,15 @@ def is_installed(model: Model) -> bool:
     return importlib.util.find_spec(model.package) is not None
 
 
+def sha256(path: Path) -> str:
+    """Return a file's SHA-256, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @functools.lru_cache(maxsize=8)
 def _check(path: Path, expected: str, changed: int) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256(path)
     if found != expected:
         raise ModelMissing(
             f"{path.name} is not the file that the course was written for: its SHA-256 is {found}, "

@@ -21,6 +21,17 @@ RECORDS = Path(__file__).parent / "records"
 VERSIONS_OF = ("torch", "numpy")
 
 
+def origin() -> dict[str, str]:
+    """Say where and when a run is made: `date`, `machine` and `versions`."""
+    # Asked of the installation: whoever reads records should not have to import torch.
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in VERSIONS_OF]
+    return {
+        "date": str(datetime.date.today()),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": ", ".join([f"Python {platform.python_version()}", *versions]),
+    }
+
+
 def record_runs(
     path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], about: str = ""
 ) -> None:
@@ -45,10 +56,7 @@ def record_runs(
             print(line, file=log, flush=True)
             print(line, flush=True)
 
-        # Asked of the installation: whoever reads records should not have to import torch.
-        versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in VERSIONS_OF)
-        machine = f"{platform.machine()}, {os.cpu_count()} cores"
-        say(f"{datetime.date.today()}, {machine}; Python {platform.python_version()}, {versions}")
+        say("{date}, {machine}; {versions}".format(**origin()))
         if about:
             say(about)
         writer = csv.DictWriter(table, columns, restval="", lineterminator="\n")

@@ -1,8 +1,11 @@
-"""Do noun and verb agree when both are blanks? Measured on the tiny BERT."""
+"""Do noun and verb agree when both are blanks? Measured on the tiny BERT.
+
+Chapter 13 measures two other ways of training on the same sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -13,9 +16,10 @@ from attention_course.data import _fragment_words as words
 NOUNS = {noun.english for noun in words.NOUNS if noun.english[0] != noun.english[1]}
 VERBS = {verb.english[:2] for verb in [*words.TRANSITIVE, *words.INTRANSITIVE]}
 MOST = 100  # sentences that are measured
+NOUN, VERB = 1, 2  # their places in `subjects`
 
 
-def _numbers(corpus: Corpus) -> tuple[list[Tensor], list[Tensor]]:
+def numbers(corpus: Corpus) -> tuple[list[Tensor], list[Tensor]]:
     """Ids of nouns and of verbs, each as (those of singular subjects, those of plural ones)."""
     known = set(corpus.words)
     nouns = [[noun[form] for noun in NOUNS if noun[form] in known] for form in (0, 1)]
@@ -25,16 +29,16 @@ def _numbers(corpus: Corpus) -> tuple[list[Tensor], list[Tensor]]:
     )
 
 
-def _subjects(corpus: Corpus) -> Iterator[tuple[list[int], int]]:
-    """New sentences that begin with "the" and a noun with its verb: (ids, place of the noun)."""
+def subjects(corpus: Corpus, sentences: Sequence[Sequence[str]]) -> Iterator[list[int]]:
+    """Ids of those sentences that begin with "the", a noun and a present form of its verb."""
     nouns = {form for noun in NOUNS for form in noun}
     verbs = {form for verb in VERBS for form in verb}
-    for sentence in corpus.new:
-        if sentence[0] == "the" and sentence[1] in nouns and sentence[2] in verbs:
-            yield corpus.ids(sentence), 1
+    for sentence in sentences:
+        if sentence[0] == "the" and sentence[NOUN] in nouns and sentence[VERB] in verbs:
+            yield corpus.ids(sentence)
 
 
-def _shares(logits: Tensor, groups: list[Tensor]) -> Tensor:
+def number_shares(logits: Tensor, groups: list[Tensor]) -> Tensor:
     """Probabilities of singular and plural among the words of a kind, (..., 2)."""
     parts = torch.stack([logits[..., group].logsumexp(-1) for group in groups], dim=-1)
     return parts.softmax(-1)
@@ -47,20 +51,20 @@ def shares(model: TinyBert, corpus: Corpus, seed: int) -> tuple[float, float]:
     Only nouns count at the noun's place and present forms at the verb's. The first number is exact,
     the second follows one drawn noun for each sentence.
     """
-    nouns, verbs = _numbers(corpus)
+    nouns, verbs = numbers(corpus)
     every = torch.cat(nouns)
     generator = torch.Generator().manual_seed(seed)
     at_once, in_turn = [], []
-    for ids, place in list(_subjects(corpus))[:MOST]:
+    for ids in list(subjects(corpus, corpus.new))[:MOST]:
         tokens = torch.tensor([ids])
-        tokens[0, place : place + 2] = BLANK
+        tokens[0, [NOUN, VERB]] = BLANK
         logits = model(tokens)[0]
-        noun, verb = _shares(logits[place], nouns), _shares(logits[place + 1], verbs)
+        noun, verb = number_shares(logits[NOUN], nouns), number_shares(logits[VERB], verbs)
         at_once.append(float(noun @ verb))
-        chances = logits[place, every].softmax(-1)
+        chances = logits[NOUN, every].softmax(-1)
         drawn = every[torch.multinomial(chances, 1, generator=generator)]
-        tokens[0, place] = drawn
-        verb = _shares(model(tokens)[0, place + 1], verbs)
+        tokens[0, NOUN] = drawn
+        verb = number_shares(model(tokens)[0, VERB], verbs)
         in_turn.append(float(verb[int(drawn in nouns[1])]))
     return sum(at_once) / len(at_once), sum(in_turn) / len(in_turn)
 
@@ -68,11 +72,11 @@ def shares(model: TinyBert, corpus: Corpus, seed: int) -> tuple[float, float]:
 @torch.no_grad()
 def examples(model: TinyBert, corpus: Corpus, count: int = 3) -> Iterator[str]:
     """What the model thinks of noun and verb, for some sentences, in words."""
-    nouns, verbs = _numbers(corpus)
-    for ids, place in list(_subjects(corpus))[:count]:
+    nouns, verbs = numbers(corpus)
+    for ids in list(subjects(corpus, corpus.new))[:count]:
         tokens = torch.tensor([ids])
-        tokens[0, place : place + 2] = BLANK
+        tokens[0, [NOUN, VERB]] = BLANK
         logits = model(tokens)[0]
-        noun, verb = _shares(logits[place], nouns), _shares(logits[place + 1], verbs)
+        noun, verb = number_shares(logits[NOUN], nouns), number_shares(logits[VERB], verbs)
         text = " ".join(corpus.words[token] for token in tokens[0])
         yield f"{text}  noun singular: {noun[0]:.2f}, verb singular: {verb[0]:.2f}"

@@ -140,8 +140,8 @@ LOCAL = {
     ),
     "08_language_models": (
         "bidirectional buckets context count counts cut end first_sentinel full_stop history k "
-        "kind mask_token mean_losses merges noise p penalty prefix_lengths prompt start starts "
-        "text uniforms"
+        "key_heads kind mask_token mean_losses merges noise p penalty prefix_lengths prompt start "
+        "starts text uniforms"
     ),
     "09_bert": (
         "cls copies documents epoch first mask_token mlm_labels mlm_logits nsp_labels nsp_logits "
@@ -151,7 +151,7 @@ LOCAL = {
     "10_task_heads": (
         "allowed classes context count decay embeddings end end_logits end_scores ends first "
         "frozen guess guesses last least names offsets patience pooling rate second sentences "
-        "start start_logits start_scores starts text threshold truths way width words"
+        "start start_logits start_scores starts text threshold truths way words"
     ),
     "11_electra": (
         "baseline copy_logits corrupted counted discriminator discriminator_logits first_word "

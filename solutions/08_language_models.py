@@ -23,9 +23,9 @@
 # | 5 Three masks | 35 | 5 |
 # | 6 T5: spans and sentinels | 20 | 3 |
 # | 7 BART: repair the text | 50 | 10 |
-# | 8 A model of the real world | 10 | |
+# | 8 A model of the real world | 40 | 5 |
 # | Recap | 5 | |
-# | **in all** | **355** | **63** |
+# | **in all** | **385** | **68** |
 # | Challenge: buckets for distances | 25 more | 3 more |
 #
 # Nobody does this in one go: good places to stop are after sections 2, 3, 4 and 5. Sections 3 to 7
@@ -1601,10 +1601,118 @@ report("C17", {"supported": True, "NOT supported": False}.get(verdict), effect)
 # %% [markdown]
 # ## 8 A model of the real world
 #
-# The decoder that you trained in section 2 is 1,300 times smaller than SmolLM2 (L. Ben Allal et al.
-# 2025), and otherwise *the same network*: the cell below loads SmolLM2's weights into the very
-# class. The weights are optional (0.2 GB of disk, 1.1 GB of memory); without them the cell says how
-# to get them.
+# SmolLM2 (L. Ben Allal et al. 2025) is 1,300 times larger than the decoder that you trained in
+# section 2, and made of the same steps. Its layers are those of Llama (H. Touvron et al. 2023),
+# and so are the layers of most open models. You write one, and then run SmolLM2 on it. Four things
+# are new since your GPT:
+#
+# | GPT, section 2 | Llama |
+# |---|---|
+# | LayerNorm | **RMSNorm**: divide by the root mean square, no mean, no bias (B. Zhang and R. Sennrich 2019) |
+# | position embedding, added once | queries and keys **turned** by their places in every layer (chapter 03; J. Su et al. 2021) |
+# | keys and values for each head | fewer **key heads**, each serving several heads: a smaller cache (J. Ainslie et al. 2023) |
+# | MLP with GELU | **gated MLP**: one projection, bent, opens and closes another (N. Shazeer 2020) |
+
+# %% [markdown]
+# ### Exercise 20: a layer as in Llama
+# *25 minutes, hard, 5 points*
+#
+# The parameters are set up for you, under the names that published weights have. None of the
+# projections has a bias. Write `forward`.
+#
+# 1. `input_layernorm` of x goes into the attention, and what `o_proj` gives is added to x.
+#    `post_attention_layernorm` of that goes into the MLP, and what `down_proj` gives is added again.
+# 2. d_head = d_model / `heads`. `q_proj` gives `heads` heads, `k_proj` and `v_proj` only
+#    `key_heads` of them, side by side along the last axis. Heads that are **neighbours** share a key
+#    head: of four heads and two key heads, heads 0 and 1 use the first, heads 2 and 3 the second.
+# 3. Queries and keys are turned by their places 0, 1, 2, …, values are not. **Component i of a head
+#    pairs with component i + d_head / 2** (chapter 03 paired neighbours). At place p the pair (a, b)
+#    becomes (a cos φ − b sin φ, a sin φ + b cos φ) with φ = p · base^(−2i / d_head).
+# 4. Scores over √d_head; place t sees the places 0 to t; softmax, average of values.
+# 5. MLP: `down_proj` of SiLU(`gate_proj`) · `up_proj`, with SiLU(z) = z · sigmoid(z) (`F.silu`).
+#
+# Example: `LlamaLayer(8, 2, 1, 12, 100.0)(torch.ones(1, 3, 8))` has the shape (1, 3, 8), and its
+# three vectors are equal: averages of equal values do not depend on the weights.
+
+
+# %% nbgrader={"grade_id": "llama_layer", "solution": true}
+class LlamaLayer(nn.Module):
+    """Causal attention and a gated MLP, each behind an RMSNorm and beside a residual link."""
+
+    def __init__(self, d_model, heads, key_heads, d_hidden, base):
+        super().__init__()
+        self.heads, self.key_heads, self.base = heads, key_heads, base
+        d_keys = key_heads * (d_model // heads)
+        self.input_layernorm = nn.RMSNorm(d_model, eps=1e-5)
+        self.q_proj = nn.Linear(d_model, d_model, bias=False)
+        self.k_proj = nn.Linear(d_model, d_keys, bias=False)
+        self.v_proj = nn.Linear(d_model, d_keys, bias=False)
+        self.o_proj = nn.Linear(d_model, d_model, bias=False)
+        self.post_attention_layernorm = nn.RMSNorm(d_model, eps=1e-5)
+        self.gate_proj = nn.Linear(d_model, d_hidden, bias=False)
+        self.up_proj = nn.Linear(d_model, d_hidden, bias=False)
+        self.down_proj = nn.Linear(d_hidden, d_model, bias=False)
+
+    def forward(self, x):
+        """Run the layer.
+
+        x: float tensor (batch, length, d_model). Returns a float tensor of the same shape.
+        """
+        ### BEGIN SOLUTION
+        length, d_head = x.shape[1], x.shape[-1] // self.heads
+        rates = self.base ** (-torch.arange(0, d_head, 2).to(x) / d_head)
+        angles = torch.outer(torch.arange(length).to(x), rates)
+        cos, sin = angles.cos(), angles.sin()
+
+        def turn(vectors):
+            first, second = vectors.chunk(2, dim=-1)
+            return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+        normed = self.input_layernorm(x)
+        queries, keys, values = (
+            project(normed).unflatten(-1, (-1, d_head)).transpose(1, 2)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        shared_by = self.heads // self.key_heads
+        keys = turn(keys).repeat_interleave(shared_by, dim=1)
+        values = values.repeat_interleave(shared_by, dim=1)
+        scores = turn(queries) @ keys.mT / d_head**0.5
+        hidden = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        x = x + self.o_proj((weights @ values).transpose(1, 2).flatten(2))
+        normed = self.post_attention_layernorm(x)
+        return x + self.down_proj(F.silu(self.gate_proj(normed)) * self.up_proj(normed))
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "check-llama_layer", "grade": true, "points": 5}
+check("llama_layer", LlamaLayer)
+
+# %% [markdown]
+# <details><summary>Hint 1: idea</summary>
+#
+# Five small steps: angles; three projections, split into heads; turn; attend; gated MLP. Each you
+# have written before, in chapters 03 to 05, but for the gate and the shared keys.
+# </details>
+# <details><summary>Hint 2: sketch</summary>
+#
+# `unflatten(-1, (-1, d_head))` and `transpose(1, 2)` split heads, whatever their number.
+# `repeat_interleave` along the axis of heads gives each head its keys. `chunk(2, dim=-1)` gives the
+# first and the second components of all pairs. The angles have the shape (length, d_head / 2).
+# </details>
+# <details><summary>Hint 3: pitfall</summary>
+#
+# `repeat` deals the key heads out in turn, `repeat_interleave` gives neighbours the same one. The
+# rates know d_head, not d_model. The second norm reads what the first link gave, not the old x.
+# </details>
+
+# %% [markdown]
+# ### Run a real model on your layer
+#
+# Around 30 of your layers the cell puts an embedding, a last norm and the tied product, and loads
+# the weights of SmolLM2. They are optional (0.2 GB of disk, 1.1 GB of memory); without them the
+# cell says how to get them. The library `transformers` has its own Llama; what it computes from the
+# same file was measured once, and is printed beside your result.
 #
 # Predict: which has the lower loss per token, a true sentence or the same words shuffled? And what
 # does a model of 135 million weights answer when asked for the capital of France?
@@ -1614,10 +1722,8 @@ from attention_course.language import smollm
 from attention_course.pretrained import ModelMissing
 
 try:
-    real_model, real_tokenizer = smollm.smollm_model(), smollm.smollm_tokenizer()
-except ModelMissing as missing:
-    print(missing)
-else:
+    real_model = smollm.model_of_layers(LlamaLayer)
+    real_tokenizer = smollm.tokenizer()
     sentences = {
         "true": "The capital of France is Paris, and the capital of Italy is Rome.",
         "shuffled": "Rome the capital Italy of is Paris and France the is capital of,.",
@@ -1627,9 +1733,14 @@ else:
         ids = torch.tensor([real_tokenizer.encode(sentence).ids])
         with torch.no_grad():
             losses[name] = float(character_model.loss_of(real_model, ids))
-        print(f"{name:<9} {losses[name]:.2f} nats per token: {sentence}")
-    # What transformers' own Llama gives for the true sentence when it reads the same file.
-    reference = 1.6904
+except ModelMissing as missing:
+    print(missing)
+except NotImplementedError:
+    print("This cell uses your answer to exercise 20.")
+else:
+    for name, sentence in sentences.items():
+        print(f"{name:<9} {losses[name]:.4f} nats per token: {sentence}")
+    reference = 1.6904  # what transformers' Llama gives for the true sentence
     same = abs(losses["true"] - reference) < 1e-3
     print(
         f"transformers gives {reference} for the true one: {'the same' if same else 'NOT the same'}"
@@ -1657,6 +1768,7 @@ else:
 # | "�" in decoded text | tokens decoded one by one |
 # | index error in the decoder's embedding | −100 left in the shifted labels |
 # | prefix model no better than the causal one | prefix of another row; mask turned round |
+# | loaded weights give nonsense | pairs turned in the other layout; key heads dealt out in turn |
 
 # %% [markdown]
 # ## Recap
@@ -1668,6 +1780,7 @@ else:
 # - Byte-pair encoding replays its merges in order; bytes at the bottom make it lossless.
 # - Causal, prefix and full differ in the mask only; an encoder-decoder has two networks besides.
 # - T5 writes what is missing, BART writes everything; both learn from text without labels.
+# - Models of today keep GPT's plan; norms, positions, key heads and the MLP have changed.
 #
 # Next: read in both directions for good (BERT). The challenge below is for those who want to know
 # where T5's positions are.

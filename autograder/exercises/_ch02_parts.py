@@ -57,6 +57,12 @@ def draw_qkv(rng, sizes, *lead):
     )
 
 
+def draw_weights(rng, sizes):
+    """Draw `w_q`, `w_k` and `w_v` of such a size that vectors keep their length on average."""
+    shapes = [(sizes.d_model, sizes.d_k), (sizes.d_model, sizes.d_k), (sizes.d_model, sizes.d_v)]
+    return [rng.normal(size=shape) / np.sqrt(sizes.d_model) for shape in shapes]
+
+
 def with_large_scores(queries, keys):
     """Change the last feature so that scaled scores lie near 900, 1800, ...: one level a query."""
     queries, keys = queries.copy(), keys.copy()

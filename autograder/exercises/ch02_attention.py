@@ -13,9 +13,10 @@ from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch02_attend import ATTENTION
 from autograder.exercises._ch02_backward import ATTENTION_BACKWARD
 from autograder.exercises._ch02_causal import CAUSAL_ATTENTION
-from autograder.exercises._ch02_layers import SELF_ATTENTION, SHUFFLE_TEST
+from autograder.exercises._ch02_layer import SELF_ATTENTION
 from autograder.exercises._ch02_parts import stable_softmax
 from autograder.exercises._ch02_scores import MASKED_SOFTMAX, SCALED_SCORES
+from autograder.exercises._ch02_shuffle import SHUFFLE_TEST
 
 # --- softmax -------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ NEEDS = {
     "05_transformer_block": ("04",),
     "06_gpu": ("04",),
     "07_encoder_decoder": ("05",),
-    "08_language_models": ("05",),
+    "08_language_models": ("07",),
     "09_bert": ("05",),
     "10_task_heads": ("09",),
     "11_electra": ("09",),
@@ -36,9 +36,9 @@ NEEDS = {
 INTRODUCTION = """\
 # The map of the course
 
-What is where: for each chapter what it takes, and every exercise, experiment and explorer in it,
-with a link to its place. Points in brackets. What the experiments showed is in
-[CLAIMS.md](CLAIMS.md), what the arguments are called in [SYMBOLS.md](SYMBOLS.md).
+What is where: for each chapter what it takes, and every exercise, question to answer in words,
+experiment and explorer in it, with a link to its place. Points in brackets. What the experiments
+showed is in [CLAIMS.md](CLAIMS.md), what the arguments are called in [SYMBOLS.md](SYMBOLS.md).
 """
 
 
@@ -61,6 +61,7 @@ class Chapter:
     extra_minutes: int
     extra_points: int
     exercises: tuple[Place, ...]
+    written: tuple[Place, ...]
     experiments: tuple[Place, ...]
     explorers: tuple[Place, ...]
     claims: tuple[str, ...]
@@ -80,6 +81,19 @@ def headed(cells: list[NotebookNode]) -> Iterator[tuple[NotebookNode, str]]:
             heading = (_HEADING.findall(cell.source) or [heading])[-1]
         else:
             yield cell, heading
+
+
+def written_answers(cells: list[NotebookNode]) -> Iterator[Place]:
+    """Go through the questions that are answered in words, each with its points."""
+    heading = ""
+    for cell in cells:
+        if cell.cell_type != "markdown":
+            continue
+        if not grade_id(cell):
+            heading = (_HEADING.findall(cell.source) or [heading])[-1]
+            continue
+        question = heading.removeprefix("In words: ")
+        yield Place(f"{question} ({cell.metadata.nbgrader.points:g})", heading)
 
 
 def _imported(cells: list[NotebookNode], *modules: str) -> set[str]:
@@ -132,6 +146,7 @@ def read_chapter(path: Path) -> Chapter:
         sum(int(minutes) for minutes, _ in extra),
         sum(int(points) for _, points in extra),
         tuple(checks),
+        tuple(written_answers(cells)),
         tuple(experiments.values()),
         tuple(dict.fromkeys(explorers)),
         tuple(dict.fromkeys(claims)),
@@ -154,11 +169,14 @@ def _row(chapter: Chapter) -> str:
 def _section(chapter: Chapter) -> str:
     lists = {
         "Exercises": chapter.exercises,
+        "In words": chapter.written,
         "Experiments": chapter.experiments,
         "Explorers": chapter.explorers,
     }
     lines = []
     for name, places in lists.items():
+        if not places:
+            continue
         links = [link(place.name, chapter.name, place.heading) for place in places]
         lines.append(f"- {name}: {', '.join(links)}")
     return "\n".join([f"## {chapter.title}", "", *lines])

@@ -37,6 +37,14 @@ def test_the_points_that_a_chapter_promises_are_those_of_its_cells(name):
 
 
 @pytest.mark.parametrize("name", master_names())
+def test_the_places_on_the_map_hold_all_points_of_a_chapter(name):
+    chapter = CHAPTERS[name]
+    places = [place.name for place in chapter.exercises + chapter.written]
+    points = [float(place.rpartition("(")[2].removesuffix(")")) for place in places]
+    assert sum(points) == chapter.points + chapter.extra_points
+
+
+@pytest.mark.parametrize("name", master_names())
 def test_every_chapter_but_the_first_says_what_it_needs(name):
     assert (name in course_map.NEEDS) == (name != "01_shapes")
     numbers = {other[:2] for other in master_names()}

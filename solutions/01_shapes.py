@@ -15,11 +15,11 @@
 # | section | minutes | points |
 # |---|---|---|
 # | How this course works | 5 | 1 |
-# | 1 Broadcasting | 18 | 6 |
-# | 2 Masks | 14 | 6 |
-# | 3 Picking and products | 9 | 4 |
-# | 4 Heads | 9 | 4 |
-# | **in all** | **55** | **21** |
+# | 1 Broadcasting | 20 | 6 |
+# | 2 Masks | 18 | 6 |
+# | 3 Picking and products | 10 | 4 |
+# | 4 Heads | 12 | 4 |
+# | **in all** | **65** | **21** |
 # | Challenge (optional, no points) | 5 | |
 
 # %% [markdown]
@@ -62,6 +62,9 @@ from attention_course import CheckFailed, check, example
 # is: checks pass inputs by the names of the parameters. The numbered points of an exercise are its
 # *contract*: they settle every convention, and messages refer to them. Cases come in groups, each
 # worth its points; the later groups count only if the first is right.
+#
+# **All other cells** draw or measure something. Run them, all of them and in order, and look at
+# what comes out; you need not read their code, which may use what only later chapters explain.
 #
 # ### Warm-up: a vector as a column
 # *2 minutes, easy, 1 point*
@@ -196,7 +199,7 @@ plt.show()
 # It is 3 · 3 = 9: row 1 of the column, column 2 of the row. Nothing was copied in memory; NumPy
 # only reads the same number again.
 #
-# ### Exercise: all differences
+# ### Exercise 1: all differences
 # *3 minutes, easy, 1 point*
 #
 # 1. `queries` has shape (q,), `keys` has shape (k,). They may differ in length.
@@ -265,7 +268,7 @@ plt.show()
 # everywhere.
 
 # %% [markdown]
-# ### Exercise: rows that sum to 1
+# ### Exercise 2: rows that sum to 1
 # *4 minutes, easy, 2 points*
 #
 # 1. `matrix` has any number of leading axes, also none; a "row" is the last axis.
@@ -357,7 +360,7 @@ compare_predictions(predictions)
 #   5).
 
 # %% [markdown]
-# ### Exercise: the rule itself
+# ### Exercise 3: the rule itself
 # *6 minutes, medium, 3 points*
 #
 # 1. `first` and `second` are tuples of lengths, each 1 or more; a tuple may be empty, `()`, the
@@ -427,7 +430,7 @@ plt.show()
 # The blue cells are the mask you want. Which positions, counted from 0, are real in the second row?
 # Only 0 and 1. A length of 2 means positions *below* 2.
 #
-# ### Exercise: which tokens are real
+# ### Exercise 4: which tokens are real
 # *4 minutes, easy, 1 point*
 #
 # 1. `lengths` is an integer array of shape (batch,), each from 0 to `longest`; `longest` is an int.
@@ -505,7 +508,7 @@ print("In this run zeros are", "not harmless." if harmful else "harmless, agains
 # the short ones most. And real padding is not even zero once a layer has added a bias to it.
 
 # %% [markdown]
-# ### Exercise: the mean of the real tokens
+# ### Exercise 5: the mean of the real tokens
 # *5 minutes, medium, 3 points*
 #
 # 1. `values` has shape (batch, length, features), `lengths` has shape (batch,), from 0 to length.
@@ -580,7 +583,7 @@ plt.show()
 # Five: with 7 keys, the three queries are tokens 4, 5 and 6, and token 4 sees tokens 0 to 4. The
 # triangle hangs in the lower **right** corner: the last query sees everything.
 #
-# ### Exercise: no look at the future
+# ### Exercise 6: no look at the future
 # *5 minutes, medium, 2 points*
 #
 # 1. `queries` and `keys` are numbers (ints), not arrays.
@@ -610,7 +613,7 @@ check("causal_mask", causal_mask)
 # %% [markdown]
 # <details><summary>Hint 1: idea</summary>
 #
-# This is the last exercise once more: compare places with places, and let them broadcast.
+# This is exercise 4 once more: compare one row of places with a column, and let them broadcast.
 # </details>
 # <details><summary>Hint 2: sketch</summary>
 #
@@ -650,7 +653,7 @@ plt.show()
 # diagonal. `rows[wanted]` picks whole rows: (4, 5). An index array pairs up only with another
 # *index array*, and a colon is none.
 #
-# ### Exercise: one entry of every row
+# ### Exercise 7: one entry of every row
 # *4 minutes, medium, 2 points*
 #
 # 1. `rows` has shape (..., n) with at least one leading axis; `indices` has the leading shape
@@ -715,7 +718,7 @@ print("keys", keys_of_batch.shape, " keys.T", keys_of_batch.T.shape)
 # (3, 7, 2): `.T` reverses *all* axes, and the batch is now at the end. On a matrix it is a
 # transpose, on a batch of matrices it hardly ever is what one means.
 #
-# ### Exercise: every query with every key
+# ### Exercise 8: every query with every key
 # *4 minutes, medium, 2 points*
 #
 # 1. `queries` has shape (..., q, d), `keys` has shape (..., k, d), with the same leading axes:
@@ -818,7 +821,7 @@ plt.show()
 # causal mask over positions would now let the future through. A split has to happen in two steps:
 # cut the last axis in two, *then* move an axis.
 #
-# ### Exercise: one vector into heads
+# ### Exercise 9: one vector into heads
 # *5 minutes, medium, 3 points*
 #
 # 1. `x` has shape (batch, length, d_model), `heads` is an int of at least 1.
@@ -868,7 +871,7 @@ check("split_heads", split_heads)
 # </details>
 
 # %% [markdown]
-# ### Exercise: heads back into one vector
+# ### Exercise 10: heads back into one vector
 # *3 minutes, medium, 1 point*
 #
 # 1. `x` has shape (batch, heads, length, d_head).

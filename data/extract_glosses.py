@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE_SHA256 = "61060d960f9ada8fa120872312eccd3ecebfbab8c4579e4f5a74e1cf67620752"
-NOUNS = "./usr/share/wordnet/data.noun"
+NOUNS = "data.noun"
 TARGET = Path(__file__).resolve().parent.parent / "attention_course/data/glosses.txt.gz"
 # WordNet's lexicographers sorted its nouns into files; ten of them, by number.
 CLASSES = {
@@ -56,14 +56,18 @@ def member(package: bytes, name: str) -> bytes:
     raise ValueError(f"the package has no member {name}")
 
 
-def nouns(package: Path) -> list[str]:
-    """Read WordNet's nouns, a line each. Raises ValueError if it is another package."""
+def lines_of(package: Path, *names: str) -> list[str]:
+    """Read WordNet's files of these names, line by line.
+
+    Raises ValueError if it is another package.
+    """
     content = package.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != PACKAGE_SHA256:
         raise ValueError(f"{package} has the SHA-256 {found}; {PACKAGE_SHA256} is expected.")
     with tarfile.open(fileobj=io.BytesIO(member(content, "data.tar"))) as files:
-        return files.extractfile(NOUNS).read().decode("ascii").splitlines()
+        read = (files.extractfile(f"./usr/share/wordnet/{name}").read() for name in names)
+        return [line for text in read for line in text.decode("ascii").splitlines()]
 
 
 def glosses(lines: list[str]) -> Iterator[tuple[str, str]]:
@@ -98,7 +102,7 @@ def main() -> int:
     if len(sys.argv) != 2:
         print("usage: python data/extract_glosses.py wordnet-base_*.deb", file=sys.stderr)
         return 2
-    chosen = choose(list(glosses(nouns(Path(sys.argv[1])))))
+    chosen = choose(list(glosses(lines_of(Path(sys.argv[1]), NOUNS))))
     text = "".join(f"{kind}\t{gloss}\n" for kind, gloss in chosen).encode("ascii")
     # An empty name and no date: the bytes depend on the text alone.
     TARGET.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))

@@ -36,6 +36,11 @@ def test_the_recorded_run_knows_grammar():
     assert "____" in shown.text()
 
 
+def test_special_tokens_need_no_answers():
+    shown = blank_filler(["[CLS]", "b"], {"1": PAIR["1"]}, blanks=(1,))
+    assert "[CLS] ____" in shown.text()
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -48,6 +53,7 @@ def test_the_recorded_run_knows_grammar():
         (lambda: blank_filler(["a", "b"], PAIR, blanks=(2,)), ValueError, "from 0 to 1"),
         (lambda: blank_filler(["a", "b"], PAIR, blanks=()), ValueError, "one or two"),
         (lambda: blank_filler(["a", "b"], PAIR, blanks=(0, 0)), ValueError, "one or two"),
+        (lambda: blank_filler(["a", "[SEP]"], PAIR, blanks=(1,)), ValueError, "never blanked"),
         (
             lambda: blank_filler(["a", "b"], {"0": PAIR["0"]}, blanks=(0,)),
             ValueError,

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from attention_course.bert.reading import piece_tokenizer
 from attention_course.pretrained import minilm_config, minilm_vocabulary, minilm_weights
 
 HEADS = 12
@@ -43,16 +44,7 @@ class Look:
 @functools.cache
 def tokenizer() -> Any:
     """BERT's uncased tokenizer, with padding to the longest sentence. Raises ModelMissing."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    numbers = {piece: number for number, piece in enumerate(minilm_vocabulary())}
-    made = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]", max_input_chars_per_word=100))
-    made.normalizer = normalizers.BertNormalizer(lowercase=True)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    ends = [(name, numbers[name]) for name in ("[SEP]", "[CLS]")]
-    made.post_processor = processors.BertProcessing(*ends)
-    made.enable_padding(pad_id=numbers["[PAD]"], pad_token="[PAD]")
-    return made
+    return piece_tokenizer(minilm_vocabulary())
 
 
 def read(sentences: Sequence[str | tuple[str, str]]) -> Batch:

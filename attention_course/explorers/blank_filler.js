@@ -17,7 +17,10 @@ function render({ model, el }) {
   }
 
   const words = tokens.map((word, place) => button(word, () => toggle(place)));
-  words.forEach((element) => element.classList.add("lm-word"));
+  words.forEach((element, place) => {
+    element.classList.add("lm-word");
+    element.disabled = /^\[.*\]$/.test(tokens[place]); // [CLS] and its like are never blanked
+  });
   const tables = h("div", { class: "lm-tables" });
   const status = statusLine();
   el.append(

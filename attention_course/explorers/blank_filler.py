@@ -18,6 +18,17 @@ MOST = 2  # blanks at a time
 RECORDED = Path(__file__).parent / "recorded_blanks.json"
 
 
+def is_special(token: str) -> bool:
+    """Tell whether a token is one like [CLS], which is never blanked."""
+    return token.startswith("[") and token.endswith("]")
+
+
+def blank_sets(tokens: Sequence[str]) -> list[tuple[int, ...]]:
+    """List all sets of one or two places that a reader can blank."""
+    places = [place for place, token in enumerate(tokens) if not is_special(token)]
+    return [chosen for size in range(1, MOST + 1) for chosen in combinations(places, size)]
+
+
 def key(blanks: Sequence[int]) -> str:
     """Name a set of blanks as `answers` do: "3", or "1,3"."""
     return ",".join(str(place) for place in sorted(blanks))
@@ -27,7 +38,7 @@ class BlankFiller(Explorer):
     """The explorer behind `blank_filler`; `blanks` are the places that the reader has blanked."""
 
     files = "blank_filler"
-    title = "Blank a word: what the tiny BERT guesses, and where it looks"
+    title = "Blank a word: what a BERT guesses, and where it looks"
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     answers = t.Dict().tag(sync=True)
@@ -60,7 +71,7 @@ def blank_filler(
     Without arguments it shows a recorded run of the chapter's tiny BERT.
 
     Args:
-        tokens: the sentence, 2 to 14 strings.
+        tokens: the sentence, 2 to 14 strings. Special ones, such as [CLS], are never blanked.
         answers: for each set of one or two blanks, named "3" or "1,3", a dict from each blank's
             place (a string) to {"words": [[word, probability], …], "weights": one number for each
             token}.
@@ -86,22 +97,23 @@ def blank_filler(
         raise ValueError(f"blanks must be one or two different places; got {chosen}.")
     for place in chosen:
         validate.index("blanks", place, len(names), "tokens")
-    _check(answers, len(names))
+        if is_special(names[place]):
+            raise ValueError(f"{names[place]} is never blanked: choose another place than {place}.")
+    _check(answers, names)
     return BlankFiller(tokens=names, answers=dict(answers), blanks=sorted(chosen))
 
 
-def _check(answers: Mapping[str, Any], count: int) -> None:
-    for size in range(1, MOST + 1):
-        for places in combinations(range(count), size):
-            found = answers.get(key(places))
-            if found is None or set(found) != {str(place) for place in places}:
+def _check(answers: Mapping[str, Any], tokens: Sequence[str]) -> None:
+    for places in blank_sets(tokens):
+        found = answers.get(key(places))
+        if found is None or set(found) != {str(place) for place in places}:
+            raise ValueError(
+                f"answers must hold the blanks {key(places)!r} with an entry for each of them. "
+                f"Record all sets of one or two blanks."
+            )
+        for place, entry in found.items():
+            if len(entry["weights"]) != len(tokens) or not entry["words"]:
                 raise ValueError(
-                    f"answers must hold the blanks {key(places)!r} with an entry for each of them. "
-                    f"Record all sets of one or two blanks."
+                    f"answers[{key(places)!r}][{place!r}] must hold words and {len(tokens)} "
+                    f"weights, one for each token; got {len(entry['weights'])}. Record them again."
                 )
-            for place, entry in found.items():
-                if len(entry["weights"]) != count or not entry["words"]:
-                    raise ValueError(
-                        f"answers[{key(places)!r}][{place!r}] must hold words and {count} weights, "
-                        f"one for each token; got {len(entry['weights'])}. Record them again."
-                    )

@@ -9,6 +9,7 @@ for each way, seed and stop), and a log beside each. Chapter 08 plots them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,28 +32,33 @@ def repairs(seeds: Sequence[int], **sizes: int) -> Iterator[dict[str, Any]]:
     words = repair.frequent_words(load_shakespeare(), WORDS)
     for seed in seeds:
         for corruption in (None, *repair.CORRUPTIONS):
+            start = time.process_time()
             mended = repair.repair_score(words, corruption, seed, **sizes)
-            name = corruption or records.NOTHING
-            yield {"corruption": name, "seed": seed, "mended": round(mended, 4)}
+            run = {"corruption": corruption or records.NOTHING, "seed": seed}
+            seconds = round(time.process_time() - start, 1)
+            yield {**run, "mended": round(mended, 4), "seconds": seconds}
 
 
 def ways(plan: Mapping[int, Sequence[int]], every: int) -> Iterator[dict[str, Any]]:
-    """Train the three ways; yield the share of right answers at each stop."""
+    """Train the three ways; yield the share of right answers at each stop, the cost at the last."""
     for steps, seeds in plan.items():
         for seed in seeds:
             for way in three_ways.WAYS:
+                start = time.process_time()
                 curve = three_ways.train_way(way, seed, steps, every)
+                seconds = round(time.process_time() - start, 1)
                 run = {"way": way, "seed": seed, "steps": steps}
                 for number, right in enumerate(curve, start=1):
-                    yield {**run, "step": number * every, "right": round(right, 4)}
+                    cost = {"seconds": seconds} if number == len(curve) else {}
+                    yield {**run, "step": number * every, "right": round(right, 4), **cost}
 
 
 def record(folder: Path, seeds, plan, every: int, **sizes: int) -> None:
     """Make all runs and write the files as they go."""
     torch.set_num_threads(1)
-    rows, columns = repairs(seeds, **sizes), ("corruption", "seed", "mended")
+    rows, columns = repairs(seeds, **sizes), ("corruption", "seed", "mended", "seconds")
     record_runs(folder / records.REPAIRS.name, columns, rows, f"{WORDS} words, 500 misspellings")
-    rows, columns = ways(plan, every), ("way", "seed", "steps", "step", "right")
+    rows, columns = ways(plan, every), ("way", "seed", "steps", "step", "right", "seconds")
     record_runs(folder / records.WAYS.name, columns, rows, "500 test inputs")
 
 

@@ -1231,7 +1231,12 @@ apart(240)
 last, both = apart(STEPS)
 effect = ", ".join(f"{way}: {shares[0]:.0%} to {shares[-1]:.0%}" for way, shares in last.items())
 effect += f" ({len(last['causal'])} recorded seeds)"
-report("C18", both or None, f"answers all right after {STEPS} steps, {effect}")
+report(
+    "C18",
+    both or None,
+    f"answers all right after {STEPS} steps, {effect}",
+    recorded_seconds=language_records.seconds_of(language_records.WAYS),
+)
 
 # %% [markdown]
 # A dot for each run, a line through the means. This task was *made* to show the difference: the
@@ -1589,7 +1594,12 @@ verdict = "NOT supported" if beaten else "supported" if clear else "not settled"
 print(f"'Text infilling is the most useful': {verdict} by these runs.")
 effect = ", ".join(f"{name}: {mean:.0%}" for name, mean in means.items())
 effect = f"words mended after {effect} ({len(mended[best])} recorded seeds)"
-report("C17", {"supported": True, "NOT supported": False}.get(verdict), effect)
+report(
+    "C17",
+    {"supported": True, "NOT supported": False}.get(verdict),
+    effect,
+    recorded_seconds=language_records.seconds_of(language_records.REPAIRS),
+)
 
 # %% [markdown]
 # That pre-training helps at all is the large effect. Which corruption is best depends on the task,
@@ -1608,10 +1618,13 @@ report("C17", {"supported": True, "NOT supported": False}.get(verdict), effect)
 #
 # | GPT, section 2 | Llama |
 # |---|---|
-# | LayerNorm | **RMSNorm**: divide by the root mean square, no mean, no bias (B. Zhang and R. Sennrich 2019) |
-# | position embedding, added once | queries and keys **turned** by their places in every layer (chapter 03; J. Su et al. 2021) |
-# | keys and values for each head | fewer **key heads**, each serving several heads: a smaller cache (J. Ainslie et al. 2023) |
-# | MLP with GELU | **gated MLP**: one projection, bent, opens and closes another (N. Shazeer 2020) |
+# | LayerNorm | **RMSNorm**: divide by the root mean square; no mean, no bias |
+# | position embedding, added once | queries and keys **turned** by their places in every layer |
+# | keys and values for each head | fewer **key heads**, each for several heads: a smaller cache |
+# | MLP with GELU | **gated MLP**: one projection, bent, opens and closes another |
+#
+# (In this order: B. Zhang and R. Sennrich 2019; J. Su et al. 2021, in chapter 03; J. Ainslie et al.
+# 2023; N. Shazeer 2020.)
 
 # %% [markdown]
 # ### Exercise 20: a layer as in Llama
@@ -1621,13 +1634,15 @@ report("C17", {"supported": True, "NOT supported": False}.get(verdict), effect)
 # projections has a bias. Write `forward`.
 #
 # 1. `input_layernorm` of x goes into the attention, and what `o_proj` gives is added to x.
-#    `post_attention_layernorm` of that goes into the MLP, and what `down_proj` gives is added again.
+#    `post_attention_layernorm` of the sum goes into the MLP, and what `down_proj` gives is added to
+#    the sum.
 # 2. d_head = d_model / `heads`. `q_proj` gives `heads` heads, `k_proj` and `v_proj` only
-#    `key_heads` of them, side by side along the last axis. Heads that are **neighbours** share a key
-#    head: of four heads and two key heads, heads 0 and 1 use the first, heads 2 and 3 the second.
-# 3. Queries and keys are turned by their places 0, 1, 2, …, values are not. **Component i of a head
-#    pairs with component i + d_head / 2** (chapter 03 paired neighbours). At place p the pair (a, b)
-#    becomes (a cos φ − b sin φ, a sin φ + b cos φ) with φ = p · base^(−2i / d_head).
+#    `key_heads` of them, side by side along the last axis. Heads that are **neighbours** share a
+#    key head: of four heads and two key heads, heads 0 and 1 use the first, heads 2 and 3 the
+#    second.
+# 3. Queries and keys are turned by their places 0, 1, 2, …, values are not. **Component i of a
+#    head pairs with component i + d_head / 2** (chapter 03 paired neighbours). At place p the pair
+#    (a, b) becomes (a cos φ − b sin φ, a sin φ + b cos φ) with φ = p · base^(−2i / d_head).
 # 4. Scores over √d_head; place t sees the places 0 to t; softmax, average of values.
 # 5. MLP: `down_proj` of SiLU(`gate_proj`) · `up_proj`, with SiLU(z) = z · sigmoid(z) (`F.silu`).
 #

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from attention_course.data import runs
 
 REPAIRS = runs.RECORDS / "language_model_repairs.csv"
 WAYS = runs.RECORDS / "language_model_ways.csv"
+COLUMNS = {
+    REPAIRS: {"texts": ("corruption",), "whole": ("seed",)},
+    WAYS: {"texts": ("way",), "whole": ("seed", "steps", "step")},
+}
 NOTHING = "none"  # the condition without pre-training
+
+
+def _rows(record: Path) -> list[dict[str, Any]]:
+    return runs.read_runs(record, **COLUMNS[record])
+
+
+def seconds_of(record: Path) -> float:
+    """Sum what the runs of one record, REPAIRS or WAYS, took: seconds of computing."""
+    return sum(row["seconds"] or 0.0 for row in _rows(record))
 
 
 def read_repairs() -> dict[str, list[float]]:
     """Read the share of misspelt words mended after each corruption, one number for each seed."""
     found: dict[str, list[float]] = {}
-    for row in runs.read_runs(REPAIRS, texts=("corruption",), whole=("seed",)):
+    for row in _rows(REPAIRS):
         found.setdefault(row["corruption"], []).append(row["mended"])
     return found
 
@@ -29,9 +43,7 @@ def read_ways(steps: int) -> dict[str, list[dict[int, float]]]:
     Raises ValueError if there is no run of that length.
     """
     found: dict[str, dict[int, dict[int, float]]] = {}
-    rows: list[dict[str, Any]] = runs.read_runs(
-        WAYS, texts=("way",), whole=("seed", "steps", "step")
-    )
+    rows = _rows(WAYS)
     for row in rows:
         if row["steps"] == steps:
             curves = found.setdefault(row["way"], {})

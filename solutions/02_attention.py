@@ -15,13 +15,13 @@
 # | section | minutes | points |
 # |---|---|---|
 # | 1 One vector is too narrow | 5 | |
-# | 2 Looking back | 15 | 6 |
-# | 3 Queries, keys, values | 15 | 4 |
-# | 4 Masks | 28 | 12 |
-# | 5 The layer, and what it cannot see | 17 | 6 |
+# | 2 Looking back | 17 | 6 |
+# | 3 Queries, keys, values | 18 | 4 |
+# | 4 Masks | 30 | 12 |
+# | 5 The layer, and what it cannot see | 20 | 6 |
 # | 6 What it costs | 7 | |
 # | Recap | 3 | |
-# | **in all** | **90** | **28** |
+# | **in all** | **100** | **28** |
 # | Challenge: the gradient by hand | 30 more | 4 more |
 
 # %% [markdown]
@@ -56,9 +56,10 @@ from attention_course import check, example
 # %% [markdown]
 # ## 1 One vector is too narrow
 #
-# Before 2015, a network for translation was two RNNs. The *encoder* reads a sentence word by word;
-# its last state is all that the *decoder* gets. Attention opens a second way: while it writes a
-# word, the decoder looks back at *every* state of the encoder.
+# Before there was attention, a network for translation was two RNNs (recurrent neural networks:
+# they take one word at a time and carry on a *state*, a vector of fixed size). The *encoder* reads
+# a sentence word by word; its last state is all that the *decoder* gets. Attention opens a second
+# way: while it writes a word, the decoder looks back at *every* state of the encoder.
 
 # %% tags=["experiment"]
 import matplotlib.pyplot as plt
@@ -279,9 +280,10 @@ from attention_course.explorers import query_walk
 query_walk()
 
 # %% [markdown]
-# Far out in the direction of one key, the weights become nearly one-hot. And the output is always
-# an *average* of values: it cannot leave the shape that they span. It is not the *distance* from a
-# key that counts but the dot product: a long key wins far away from itself.
+# Far out in the direction of one key, the weights become nearly *one-hot*: one is close to 1, the
+# others to 0. And the output is always an *average* of values: it cannot leave the shape that they
+# span. It is not the *distance* from a key that counts but the dot product: a long key wins far
+# away from itself.
 
 # %% [markdown]
 # ### Why a root?
@@ -293,6 +295,10 @@ query_walk()
 #
 # Predict the slope of each line in a log-log plot of the scores' variance against d: no scaling,
 # $/\sqrt d$, and $/d$. Then: with 16 keys, how many of them does a query really use in each case?
+# (We count e to the entropy of its weights: 16 if all weigh the same, 1 if one takes all.)
+#
+# Experiments take their softmax and attention from PyTorch, a library that chapter 04 introduces:
+# so they run whatever your own answers do.
 
 # %% tags=["experiment"]
 import torch
@@ -362,8 +368,8 @@ report("C1", holds, f"{effect} (10 seeds, slopes at most {widest:.2f} apart)")
 # independent, and a network can in principle learn to make them smaller. The paper itself says only
 # that the authors "suspect" the reason.
 #
-# In the explorer: leave the scaling off, and find the temperature that has the same effect
-# at d_k = 64.
+# In the explorer: leave the scaling off, and find the *temperature* (one more number that scores
+# are divided by) that has the same effect at d_k = 64.
 
 # %% tags=["explorer"]
 from attention_course.explorers import scale_explorer

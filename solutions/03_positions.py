@@ -68,7 +68,8 @@ from attention_course import check, example
 #
 # A small task makes this sharp. A text of eight words holds the words A and B once each, among
 # others: **which of the two comes first?** One attention layer, a small non-linear layer, a mean
-# over all places, two scores. It is trained four times over: with no positions, with waves added
+# over all places, two scores. It is *trained* (its matrices are changed in small steps until right
+# answers are likely; chapter 04 shows how) four times over: with no positions, with waves added
 # (section 2), with a learned table added (section 4), and with no positions but a *causal mask*.
 #
 # Predict the four accuracies. Careful with the last. (The cell trains twenty small networks; give
@@ -150,7 +151,7 @@ for kind, runs in zip(kinds, accuracies, strict=True):
     print(f"{kind:<17} {runs.min():.2f} to {runs.max():.2f}")
 blind = np.abs(accuracies[0] - 0.5).max() < 0.06
 told = accuracies[1:3].min() > 0.9
-report("C2", blind, f"right without positions: {accuracies[0].mean():.0%} of 2 orders (5 seeds)")
+report("C2", blind, f"without positions {accuracies[0].mean():.0%} of two orders right (5 seeds)")
 print(f"With positions it can: {'supported' if told else 'NOT supported'}.")
 print(f"A causal mask alone is enough here: {'yes' if accuracies[3].min() > 0.9 else 'no'}.")
 
@@ -426,9 +427,9 @@ check("shift_matrix", shift_matrix)
 # %% [markdown]
 # ## 4 A learned table
 #
-# The other way: a table of trainable numbers, one row for each position, as GPT and BERT have it.
-# Nobody needs to think about waves. But a table *ends*: BERT's has 512 rows, and there is no row
-# 512.
+# The other way: a table of trainable numbers, one row for each position, as the language models GPT
+# and BERT (chapters 08 and 09) have it. Nobody needs to think about waves. But a table *ends*:
+# BERT's has 512 rows, and there is no row 512.
 #
 # What should the code do with position 512? Clip it to the last row, and two places look the same.
 # Index with −1 by accident, and NumPy takes the last row without a word. Both keep running, and the

@@ -323,8 +323,8 @@ x = torch.tensor([1.0, -2.0, 3.0], requires_grad=True)
 print(x.grad)
 
 # %% [markdown]
-# The derivative of x² is 2x. This is the gradient that you worked out by hand for attention in
-# chapter 02; from now on it is free.
+# The derivative of x² is 2x. This is *autograd*. The gradient of attention, by hand the challenge
+# of chapter 02, is free from now on.
 #
 # **6 Once more.** Predict `x.grad` after a second, identical backward pass.
 
@@ -1237,8 +1237,9 @@ print(
 # ### Does the number of heads matter?
 #
 # A task that should need several heads: at every position, name the words one, two *and* three
-# places back (8 words, one attention layer, no MLP, d_model = 24, the same number of parameters for
-# every h). For comparison: only the word one place back. Five seeds learn side by side.
+# places back (8 words, one attention layer and a linear reader, d_model = 24, the same number of
+# parameters for every h). For comparison: only the word one place back. Five seeds learn side by
+# side.
 #
 # Predict both curves, from 1 head (of width 24) to 24 heads (of width 1).
 
@@ -1311,8 +1312,8 @@ print(
 # Read the verdicts of your run, then ask why. A single head has one set of weights for three words:
 # it mixes them, and a linear reader can name little more than the heaviest. At the other end, a
 # head of width 1 scores by a product of two plain numbers, which is a poor way to single out a
-# position. *Where* the best number lies depends on the task: with another task, an MLP behind the
-# layer or longer training, the curves may look different. This is one small task, not a law. In
+# position. *Where* the best number lies depends on the task: with another task, more layers or
+# longer training, the curves may look different. This is one small task, not a law. In
 # trained transformers many heads can be removed afterwards with little loss (Michel et al. 2019).
 
 # %% [markdown]

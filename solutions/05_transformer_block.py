@@ -2,9 +2,10 @@
 # # 05 The transformer block
 #
 # Attention mixes tokens. On its own it mixes them until nothing is left to tell them apart. What
-# makes a deep network of it are four plain parts: an MLP, residual links, layer norms and dropout.
-# You write each of them, put them together to a block that agrees with PyTorch's to the last
-# digits, stack blocks, and count the parameters of BERT to the unit.
+# makes a deep network of it are four plain parts: an MLP (a small network of two layers that every
+# token goes through by itself), residual links, layer norms and dropout. You write each of them,
+# put them together to a block that agrees with PyTorch's to the last digits, stack blocks, and
+# count the parameters of BERT to the unit.
 #
 # **You will be able to**
 #
@@ -907,7 +908,7 @@ check("add_and_norm", add_and_norm)
 # Xiong et al. (2020) ask how large gradients are *before the first step*. For the MLP of the last
 # layer their Theorem 1 says: in post-LN the size does not depend on the number of layers L; in
 # pre-LN it falls like $1/\sqrt L$. Large gradients at the start are, in their account, why post-LN
-# needs a warm-up of the learning rate.
+# needs a warm-up of the learning rate: small steps first (chapter 07 has the formula).
 #
 # We measure it on PyTorch's own layers. Predict the two slopes in a log-log plot against L.
 
@@ -1349,6 +1350,7 @@ check("padded_encoder", PaddedEncoder)
 # 3. with `pooler`: one more linear map with bias, d_model → d_model.
 #
 # Return the number of parameters as an int. Count, do not build: BERT large would take 1.3 GB.
+# (What segments and a pooler are for, you need not know to count them: chapters 09 and 10 say it.)
 #
 # Example: vocabulary 10, positions 5, segments 2, d_model 4, layers 1, heads 2, d_hidden 3, no
 # pooler: 68 + 8 + (80 + 31 + 16) = 203.
@@ -1452,6 +1454,8 @@ for name, shape in models.items():
 # - A block is attention + MLP, each with link and norm; a stack is blocks with parameters of their
 #   own.
 # - PyTorch's padding mask says what to *ignore*.
+#
+# Next: the same formulas where memory and time are counted; or straight on to encoder and decoder.
 #
 # **Challenge, no points.** Can a deep post-LN stack be helped without moving the norm? H. Wang et
 # al. (2022), *DeepNet*, scale the residual link by a constant above 1. Copy the cell of "Which

@@ -177,8 +177,8 @@ check("move_batch", move_batch)
 #    tokens. It returns a new tensor: each score minus its head's slope times the distance
 #    |position of query − position of key|. No mask here.
 # 3. The result has the device **and the type** of `scores` (the module is moved to the same):
-#    bfloat16 in, bfloat16 out. Everything that forward makes is made on that device; nothing is
-#    made on the CPU and copied over. (Single numbers don't count.)
+#    bfloat16 in, bfloat16 out (a format of 16 bits: section 6). Everything that forward makes is
+#    made on that device; nothing is made on the CPU and copied over. (Single numbers don't count.)
 #
 # Example: 2 heads (slopes 1/16 and 1/256), q = 1, k = 3: the query stands at position 2, so head 0
 # loses `[0.125, 0.0625, 0.]`.
@@ -231,8 +231,8 @@ check("distance_penalty", DistancePenalty)
 #
 # A GPU works on its own: your program *hands over* an operation and goes on at once. A stopwatch
 # that is read then has timed the handing over. To time the work one must wait for it:
-# `torch.cuda.synchronize()`. Further, first runs are slow (memory is fetched, kernels are chosen),
-# and now and then another program gets in the way.
+# `torch.cuda.synchronize()`. Further, first runs are slow (memory is fetched, the device's programs
+# are chosen), and now and then another program gets in the way.
 #
 # | what | why |
 # |---|---|
@@ -311,9 +311,9 @@ check("median_seconds", median_seconds)
 # for each size, in five passes over all sizes, and trust only what all passes say. If times of the
 # same work differ a lot between passes, the machine was busy with something else; the cell says so.
 #
-# An MLP from 512 to 2048 and back, 8 MB of weights, gets 1 to 256 vectors at once. Predict: how
-# much longer do 16 vectors take than one: 16 times? And where does the throughput, vectors for each
-# second, stop growing?
+# An MLP (two linear layers with a bend between them, here from 512 to 2048 and back, 8 MB of
+# weights) gets 1 to 256 vectors at once. Predict: how much longer do 16 vectors take than one: 16
+# times? And where does the throughput, vectors for each second, stop growing?
 
 # %% tags=["experiment"]
 import matplotlib.pyplot as plt
@@ -853,9 +853,9 @@ report("C7", fits, f"{effect} (medians of 5 seeds)", timed=True)
 # %% [markdown]
 # One line for each kind of layer, both axes logarithmic. Where a slope comes out below the table's,
 # fixed costs still weigh at small n; what comes out otherwise when you run the cell again came from
-# a busy machine. The factor between RNN and
-# convolution is not in the table's work column, which is nearly the same for both. It is what
-# waiting costs: n small products in a row against one large one.
+# a busy machine. The factor between RNN and convolution is not in the table's work column, which is
+# nearly the same for both. It is what waiting costs: n small products in a row against one large
+# one.
 
 # %% [markdown]
 # ## 6 Few bits
@@ -923,7 +923,9 @@ print(f"'The relative error hardly depends on n' (less than 10 times): {verdict}
 #
 # PyTorch's **autocast** does that: inside it, matrix products run in 16 bits, while the weights
 # stay in float32, so that an optimiser's small steps are not lost (Micikevicius et al. 2018,
-# Section 3.1). The loss, with its logarithm of a sum, belongs in float32.
+# Section 3.1). The loss, with its logarithm of a sum, belongs in float32. Here it is the
+# **cross-entropy**: at each token, minus the logarithm of the probability that the softmax of its
+# logits gives to the right class.
 #
 # ### Exercise 8: a loss in mixed precision
 # *12 minutes, medium, 3 points*
@@ -1181,7 +1183,8 @@ check("cached_attention", cached_attention)
 # (Williams, Waterman and Patterson 2009).
 #
 # Let us measure the two numbers of *this* machine, one core, and see whether products of m vectors
-# with a 4096 × 4096 matrix keep to the roof. Predict: at m = 1, is arithmetic or memory the limit?
+# with a 4096 × 4096 matrix keep to the roof. (A GFLOP/s is 10⁹ operations for each second.)
+# Predict: at m = 1, is arithmetic or memory the limit?
 
 # %% tags=["experiment"]
 side = 4096
@@ -1293,6 +1296,8 @@ print(quiet_or_busy(uneven))
 # - Bytes or operations: the longer of two times decides.
 #
 # Not shown here: any number from a GPU. All figures come from the machine that ran this notebook.
+#
+# Next: two stacks of blocks, and a sentence that comes out as another one.
 
 # %% [markdown]
 # ## Challenge: the roofline

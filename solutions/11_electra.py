@@ -125,7 +125,7 @@ replaced_game()
 # 1. Words are the places where `tokens` is at least `first_word`. Nothing else is ever chosen.
 # 2. In each row with n words choose k of them: k = `share` · n **rounded down, but at least 1**.
 #    Every row has a word.
-# 3. Choose the k words of the row with the largest `scores`. No two are equal.
+# 3. Choose the k words of the row with the largest `scores`. No two are equal; they may be negative.
 # 4. Return a bool tensor, True where chosen.
 #
 # Example: scores `[[9., .2, .7, .4, 8.]]`, tokens `[[2, 5, 6, 5, 0]]`, first word 4, share 0.5:

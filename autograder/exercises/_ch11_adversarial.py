@@ -79,6 +79,12 @@ def replaced_only_rewarded(log_probabilities, discriminator_logits, replaced, ba
     return -(reward * log_probabilities)[replaced].mean()
 
 
+def one_reward_for_all(log_probabilities, discriminator_logits, replaced, baseline):
+    """The mean of the mistakes for every sample."""
+    reward = _reward(discriminator_logits, replaced).detach().mean() - baseline
+    return -(reward * log_probabilities).mean()
+
+
 def rewarded_for_looking_real(log_probabilities, discriminator_logits, replaced, baseline):
     """The score for "original" is the reward, as in a GAN, whether it is replaced or not."""
     reward = F.softplus(discriminator_logits).detach() - baseline
@@ -160,6 +166,11 @@ ADVERSARIAL_LOSS = Exercise(
             replaced_only_rewarded,
             "Samples that equal the original word are left out.",
             "For which samples does the contract ask?",
+        ),
+        Misconception(
+            one_reward_for_all,
+            "All samples get the same reward, the mean; each should get its own.",
+            "Does your cross-entropy give one number, or one for each place?",
         ),
         Misconception(
             rewarded_for_looking_real,

@@ -98,6 +98,12 @@ def probabilities_mixed(word_logits, copy_logits, given, tokens):
     return -(p_copy * same + (1 - p_copy) * words).log()
 
 
+def floor_under_probabilities(word_logits, copy_logits, given, tokens):
+    """Adds a small number before the logarithm: a loss can never be larger than its."""
+    p_copy, words, same = _mixture(word_logits, copy_logits, given, tokens)
+    return -(p_copy * same + (1 - p_copy) * words + 1e-12).log()
+
+
 def sigmoid_forgotten(word_logits, copy_logits, given, tokens):
     """The score itself is the weight."""
     _, words, same = _mixture(word_logits, copy_logits, given, tokens)
@@ -189,6 +195,12 @@ COPY_LOSSES = Exercise(
         Misconception(
             probabilities_mixed,
             "A probability becomes 0, and its logarithm infinite.",
+            "Which function adds two probabilities that are given as logarithms?",
+        ),
+        Misconception(
+            floor_under_probabilities,
+            "A small number is added to the probability, so no loss can be larger than minus its "
+            "logarithm.",
             "Which function adds two probabilities that are given as logarithms?",
         ),
         Misconception(

@@ -22,16 +22,26 @@ from autograder.exercises._ch11_parts import (
 
 
 def choose_positions_cases(rng):
-    """Rows of unequal lengths; large scores where there is no word; rows that are short."""
-    for group, share, batch, length, about in (
-        ("values", 0.43, 3, 12, "three rows"),
-        ("values", 0.37, 2, 14, "another share"),
-        ("short", 0.15, 5, 7, "rows too short for the share"),
-        ("short", 0.11, 3, 6, "one word in each row"),
+    """Rows of unequal lengths; large scores where there is no word; rows that are short.
+
+    In the long rows the share comes to 0.7 of a word more than a whole number, so that rounding
+    matters, and the best word of a row is the first of all ids.
+    """
+    for group, share, batch, length, shift, about in (
+        ("values", None, 3, 12, 0.0, "three rows"),
+        ("values", None, 2, 14, -2.0, "negative scores"),
+        ("short", 0.15, 5, 7, 0.0, "rows too short for the share"),
+        ("short", 0.11, 3, 6, 0.0, "one word in each row"),
     ):
         tokens = draw_tokens(rng, batch, length)
-        scores = rng.random((batch, length))
+        scores = rng.random((batch, length)) + shift
         scores[tokens < FIRST_WORD] += 3.0
+        words = tokens >= FIRST_WORD
+        if share is None:
+            most = int(words.sum(axis=1).max())
+            share = (most // 3 + 0.7) / most
+            best = np.where(words, scores, -np.inf).argmax(axis=1)
+            tokens[np.arange(batch), best] = FIRST_WORD
         inputs = {"scores": scores, "tokens": tokens, "first_word": FIRST_WORD, "share": share}
         yield Case(group, inputs, about)
 
@@ -95,6 +105,24 @@ def rounded_up(scores, tokens, first_word, share):
     """Rounds up."""
     words = tokens >= first_word
     return _choose(scores, words, _count(words, share, round_=math.ceil))
+
+
+def rounded_to_nearest(scores, tokens, first_word, share):
+    """Rounds to the nearest whole number."""
+    words = tokens >= first_word
+    return _choose(scores, words, _count(words, share, round_=round))
+
+
+def first_word_left_out(scores, tokens, first_word, share):
+    """Takes `first_word` itself for a special id."""
+    words = tokens > first_word
+    return _choose(scores, words, _count(words, share))
+
+
+def others_get_zero(scores, tokens, first_word, share):
+    """Multiplies scores with the mask of words: 0 beats a negative score."""
+    words = tokens >= first_word
+    return _choose(scores * words, torch.ones_like(words), _count(words, share))
 
 
 def best_of_the_batch(scores, tokens, first_word, share):
@@ -176,6 +204,21 @@ CHOOSE_POSITIONS = Exercise(
             rounded_up,
             "The number of words is rounded up.",
             "Read the contract on rounding.",
+        ),
+        Misconception(
+            rounded_to_nearest,
+            "The number of words is rounded to the nearest whole number.",
+            "Read the contract on rounding.",
+        ),
+        Misconception(
+            first_word_left_out,
+            "The id `first_word` itself is left out.",
+            "Is it a word, by the contract?",
+        ),
+        Misconception(
+            others_get_zero,
+            "Places that are no words have the score 0, which beats every negative score.",
+            "Which score can never win?",
         ),
         Misconception(
             best_of_the_batch,

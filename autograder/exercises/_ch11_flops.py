@@ -69,11 +69,13 @@ def _count(
     disc_places=None,
     lookup=0,
     rows=None,
+    softmax=0,
 ):
     tokens = batch * length if rows is None else rows
 
     def encoder(width, depth):
         layer = (maps + 2 * hidden) * width * width + products * length * width
+        layer += softmax * length
         return tokens * depth * layer
 
     places = chosen if generator_places is None else generator_places
@@ -151,6 +153,16 @@ def discriminator_on_chosen(chosen, **shape):
 def lookup_counted(**shape):
     """An embedding as a product with one-hot vectors."""
     return _count(**shape, lookup=1)
+
+
+def chosen_of_each_sentence(batch, chosen, **shape):
+    """Takes `chosen` as the number of each sentence."""
+    return _count(batch=batch, chosen=chosen, **shape, generator_places=batch * chosen)
+
+
+def softmax_counted(**shape):
+    """Counts attention's softmax as one more product."""
+    return _count(**shape, softmax=1)
 
 
 def one_sentence(length, **shape):
@@ -281,6 +293,16 @@ STEP_FLOPS = Exercise(
         Misconception(
             lookup_counted,
             "The embeddings are counted as products; a lookup costs nothing here.",
+            "What costs, by the contract?",
+        ),
+        Misconception(
+            chosen_of_each_sentence,
+            "`chosen` is multiplied with the batch; it is the number of the whole batch already.",
+            "What does the contract say about `chosen`?",
+        ),
+        Misconception(
+            softmax_counted,
+            "Attention's softmax is counted; only products of matrices cost anything here.",
             "What costs, by the contract?",
         ),
         Misconception(

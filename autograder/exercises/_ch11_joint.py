@@ -131,6 +131,18 @@ def padding_counts(tokens, **rest):
     return _electra(tokens=tokens, **rest, counted=torch.ones_like(tokens, dtype=torch.bool))
 
 
+def losses_summed(
+    generator_logits, discriminator_logits, tokens, chosen, corrupted, first_word, weight
+):
+    """Sums in place of means: the two losses then have unequal numbers of places."""
+    words = tokens >= first_word
+    scores = discriminator_logits[words]
+    replaced = (corrupted != tokens)[words].to(scores.dtype)
+    mlm = F.cross_entropy(generator_logits[chosen], tokens[chosen], reduction="sum")
+    disc = F.binary_cross_entropy_with_logits(scores, replaced, reduction="sum")
+    return mlm + weight * disc, mlm, disc
+
+
 def generator_not_trained(weight, **rest):
     """The generator's loss is detached."""
     return _electra(weight=weight, **rest, combine=lambda mlm, disc: mlm.detach() + weight * disc)
@@ -237,6 +249,11 @@ ELECTRA_LOSS = Exercise(
             padding_counts,
             "The discriminator has a loss on padding and special tokens.",
             "Which ids are words?",
+        ),
+        Misconception(
+            losses_summed,
+            "Losses are added up over places; each is the mean over its own places.",
+            "By what is each of the two losses divided?",
         ),
         Misconception(
             generator_not_trained,

@@ -92,6 +92,11 @@ def head_kept(state):
     return {name.removeprefix(PREFIX): v for name, v in state.items() if name.startswith(PREFIX)}
 
 
+def dot_of_the_head_forgotten(state):
+    """Drops names that merely begin like the head's."""
+    return {k: v for k, v in keep_discriminator_reference(state).items() if k[:4] != "head"}
+
+
 def head_anywhere(state):
     """Drops every name with "head" in it."""
     return {k: v for k, v in keep_discriminator_reference(state).items() if "head" not in k}
@@ -180,6 +185,11 @@ KEEP_DISCRIMINATOR = Exercise(
             head_kept,
             "The discriminator's head is kept; a new task brings its own.",
             "Which names does the contract leave out?",
+        ),
+        Misconception(
+            dot_of_the_head_forgotten,
+            "Names that begin with the letters of `head`, such as `heads`, are dropped, too.",
+            "Where does a part of a name end?",
         ),
         Misconception(
             head_anywhere,

@@ -73,6 +73,11 @@ def counted_by_the_samples(tokens, chosen, corrupted, first_word):
     return corrupted != tokens, corrupted >= first_word
 
 
+def first_word_not_counted(tokens, chosen, corrupted, first_word):
+    """Takes `first_word` itself for a special id."""
+    return corrupted != tokens, tokens > first_word
+
+
 def replaced_by_larger(tokens, chosen, corrupted, first_word):
     """Larger instead of different."""
     return corrupted > tokens, tokens >= first_word
@@ -142,6 +147,11 @@ REPLACED_LABELS = Exercise(
             counted_by_the_samples,
             "A place where the generator drew a special token does not count any more.",
             "Which sentence says whether a place held a word?",
+        ),
+        Misconception(
+            first_word_not_counted,
+            "The id `first_word` itself does not count.",
+            "Is it a word, by the contract?",
         ),
         Misconception(
             replaced_by_larger,

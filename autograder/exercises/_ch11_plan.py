@@ -114,6 +114,12 @@ def words_wanted_from_samples(objective, tokens, masked, corrupted, chosen, firs
     return given, asked, wanted if "ELECTRA" in objective else corrupted.clone()
 
 
+def wanted_where_asked(objective, tokens, masked, corrupted, chosen, first_word):
+    """Leaves 0 where nobody is asked."""
+    given, asked, wanted = _plan(objective, tokens, masked, corrupted, chosen, first_word)
+    return given, asked, wanted * asked
+
+
 def every_place_asked(objective, tokens, masked, corrupted, chosen, first_word):
     """Asks on padding."""
     given, asked, wanted = _plan(objective, tokens, masked, corrupted, chosen, first_word)
@@ -231,6 +237,11 @@ STEP_PLAN = Exercise(
             words_wanted_from_samples,
             "The words asked for are the generator's samples; the original ones are wanted.",
             "Which sentence holds the right answers?",
+        ),
+        Misconception(
+            wanted_where_asked,
+            "Where nobody is asked, `wanted` is 0; it should hold an answer in every place.",
+            "Read the contract on `wanted`.",
         ),
         Misconception(
             every_place_asked,

@@ -79,6 +79,12 @@ def a_vector_for_each_word(logits, uniform, temperature):
     return F.one_hot(sums.argmax(-1), logits.shape[-1]) + soft - soft.detach()
 
 
+def cumulated_shares(logits, uniform, temperature):
+    """Compares one number with cumulated probabilities: a sample, but another one."""
+    reached = (logits / temperature).softmax(-1).cumsum(-1)
+    return (reached < uniform[..., :1]).sum(-1).clamp(max=logits.shape[-1] - 1)
+
+
 def noise_of_one_word(logits, uniform, temperature):
     """The same noise for all words: no effect on the order, but on nothing else either."""
     return (logits / temperature * _noise(uniform)).argmax(-1)
@@ -162,6 +168,12 @@ SAMPLE_TOKENS = Exercise(
             "The result is a one-hot vector for each place, and a gradient flows through it; whole "
             "numbers are asked for, and they carry none.",
             "What shape and which kind of numbers does the contract ask for?",
+        ),
+        Misconception(
+            cumulated_shares,
+            "One uniform number is compared with cumulated probabilities. That draws rightly, too, "
+            "but not by Gumbel noise, so the samples are other ones.",
+            "How many uniform numbers does the contract use for one sample?",
         ),
         Misconception(
             noise_of_one_word,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 
 from attention_course.judging import Case
@@ -85,6 +87,13 @@ def one_memory(generator, discriminator):
     generator.requires_grad_(False)
 
 
+def copies_of_the_frozen(generator, discriminator):
+    """Freezes first; a deep copy of what is frozen is frozen."""
+    generator.requires_grad_(False)
+    for name in ("embeddings", "project", "layers"):
+        setattr(discriminator, name, copy.deepcopy(getattr(generator, name)))
+
+
 def head_not_frozen(generator, discriminator):
     """Freezes all but the generator's head."""
     _copy(generator, discriminator)
@@ -111,8 +120,6 @@ def stage_by_copy(generator, discriminator):
 
 def stage_by_deepcopy(generator, discriminator):
     """Right: deep copies of modules, made before the generator is frozen."""
-    import copy
-
     for name in ("embeddings", "project", "layers"):
         setattr(discriminator, name, copy.deepcopy(getattr(generator, name)))
     generator.requires_grad_(False)
@@ -175,6 +182,11 @@ START_SECOND_STAGE = Exercise(
             "The numbers lie in the same memory: training the discriminator changes the frozen "
             "generator.",
             "Don't assign to `.data`: copy the numbers.",
+        ),
+        Misconception(
+            copies_of_the_frozen,
+            "The copies are frozen like the parts that they were made from.",
+            "Does a copy of a frozen parameter need a gradient?",
         ),
         Misconception(
             head_not_frozen,

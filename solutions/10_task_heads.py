@@ -40,7 +40,7 @@
 #
 # | name | shape | meaning |
 # |---|---|---|
-# | `hidden` | (batch, length, width) | the encoder's output, a vector for each token |
+# | `hidden` | (batch, length, d_model) | the encoder's output, a vector for each token |
 # | `mask` | (batch, length) | bool, True = a token, False = padding |
 # | `start_logits`, `end_logits` | (batch, length) | how well an answer would begin or end here |
 # | `offsets` | (length, 2) | first character of each token, and the one after its last |
@@ -106,13 +106,13 @@ else:
 # ### Exercise 1: one vector for a sentence
 # *15 minutes, easy, 3 points*
 #
-# 1. `hidden` is (batch, length, width), `mask` bool (batch, length). Tokens stand side by side, but
-#    padding may be on the **right or on the left**. Every sentence has a token.
+# 1. `hidden` is (batch, length, d_model), `mask` bool (batch, length). Tokens stand side by side,
+#    but padding may be on the **right or on the left**. Every sentence has a token.
 # 2. `first`: the vector of each sentence's first token, [CLS].
 # 3. `mean`: the mean over all its tokens, [CLS] and [SEP] among them, padding not.
-# 4. Return `(first, mean)`, both (batch, width).
+# 4. Return `(first, mean)`, both (batch, d_model).
 #
-# Example: one sentence, width 1, `hidden = [[[9.], [2.], [4.]]]`, `mask = [[F, T, T]]`: first is
+# Example: one sentence, d_model 1, `hidden = [[[9.], [2.], [4.]]]`, `mask = [[F, T, T]]`: first is
 # `[[2.]]`, mean is `[[3.]]`.
 
 
@@ -120,8 +120,8 @@ else:
 def sentence_vectors(hidden, mask):
     """First token's vector and mean vector of each sentence.
 
-    hidden: float (batch, length, width). mask: bool (batch, length), True = a token.
-    Returns (first, mean), both (batch, width).
+    hidden: float (batch, length, d_model). mask: bool (batch, length), True = a token.
+    Returns (first, mean), both (batch, d_model).
     """
     ### BEGIN SOLUTION
     rows = torch.arange(len(mask))
@@ -168,16 +168,16 @@ check("sentence_vectors", sentence_vectors)
 class SentenceClassifier(nn.Module):
     """Pool, dense, tanh, out."""
 
-    def __init__(self, width, classes, pooling):
+    def __init__(self, d_model, classes, pooling):
         super().__init__()
         self.pooling = pooling
-        self.dense = nn.Linear(width, width)
-        self.out = nn.Linear(width, classes)
+        self.dense = nn.Linear(d_model, d_model)
+        self.out = nn.Linear(d_model, classes)
 
     def forward(self, hidden, mask):
         """Logits of each sentence.
 
-        hidden: (batch, length, width). mask: bool (batch, length), True = a token.
+        hidden: (batch, length, d_model). mask: bool (batch, length), True = a token.
         Returns (batch, classes).
         """
         ### BEGIN SOLUTION
@@ -301,8 +301,8 @@ if len(curves) == 2:
 def one_layer(x, mask, weights):
     """One attention layer, one head, with a residual.
 
-    x: (batch, length, width). mask: bool (batch, length). weights: "queries", "keys" (width, inner)
-    and "values" (width, width). Returns (batch, length, width).
+    x: (batch, length, d_model). mask: bool (batch, length). weights: "queries" and "keys"
+    (d_model, inner), "values" (d_model, d_model). Returns (batch, length, d_model).
     """
     queries, keys, values = (x @ weights[name] for name in ("queries", "keys", "values"))
     return x + F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask[:, None])
@@ -327,9 +327,9 @@ def one_layer(x, mask, weights):
 def token_gradients(embeddings, mask, weights, labels):
     """How much each embedding matters to a loss at the first token.
 
-    embeddings: float (batch, length, width). mask: bool (batch, length), True = a token.
-    weights: dict of tensors, as for one_layer, and "head" (width, classes). labels: int64 (batch).
-    Returns (batch, length): lengths of gradients.
+    embeddings: float (batch, length, d_model). mask: bool (batch, length), True = a token.
+    weights: dict of tensors, as for one_layer, and "head" (d_model, classes). labels: int64
+    (batch). Returns (batch, length): lengths of gradients.
     """
     ### BEGIN SOLUTION
     x = embeddings.clone().requires_grad_()
@@ -435,8 +435,8 @@ report("C9", supports, f"with one layer {others:.0%} of the gradient is at other
 # Conneau et al. 2017, *Supervised Learning of Universal Sentence Representations*, Figure 1). The
 # product is entry by entry.
 #
-# 1. `first` (u) and `second` (v) have the same shape (…, width), with any number of axes before.
-# 2. Return (…, 4 · width).
+# 1. `first` (u) and `second` (v) have the same shape (…, d_model), with any number of axes before.
+# 2. Return (…, 4 · d_model).
 #
 # Example: u = `[1., 2.]`, v = `[3., 1.]` gives `[1, 2, 3, 1, 2, 1, 3, 2]`.
 
@@ -445,7 +445,7 @@ report("C9", supports, f"with one layer {others:.0%} of the gradient is at other
 def pair_features(first, second):
     """Put two vectors, their distance in each feature and their product side by side.
 
-    first, second: float (…, width). Returns (…, 4 · width).
+    first, second: float (…, d_model). Returns (…, 4 · d_model).
     """
     ### BEGIN SOLUTION
     return torch.cat([first, second, (first - second).abs(), first * second], dim=-1)
@@ -764,7 +764,9 @@ check("answer_text", answer_text)
 # 5. With several truths the **best** counts, for each score by itself.
 # 6. Return `(exact match, F1)`, two numbers.
 #
-# Example: "the old, old mill" against "old mill tower": 2 words in common, precision ⅔, recall ⅔.
+# Example: "The old, old mill" has the normal form old, old, mill: the comma and "the" are gone
+# before anything is counted. Against "old mill tower" 2 words are in common ("old" once, since the
+# truth has it once): precision ⅔, recall ⅔, F1 ⅔.
 
 
 # %% nbgrader={"grade_id": "exact_match_and_f1", "solution": true}
@@ -1134,24 +1136,24 @@ four_heads()
 # ### Exercise 14: features of several layers
 # *15 minutes, easy, 2 points*
 #
-# `states` is (layers + 1, batch, length, width): entry 0 holds the **embeddings**, entry 1 the
+# `states` is (layers + 1, batch, length, d_model): entry 0 holds the **embeddings**, entry 1 the
 # output of the lowest layer. There are at least six layers. Return for `way`
 #
 # 1. `"last"`, `"second last"`: the output of that layer;
 # 2. `"sum"`: the sum over all layers, without the embeddings;
 # 3. `"sum of last four"`;
-# 4. `"last four side by side"`: (batch, length, 4 · width), the lowest of the four first.
+# 4. `"last four side by side"`: (batch, length, 4 · d_model), the lowest of the four first.
 # 5. For any other `way` raise `ValueError`.
 #
-# Example: width 1, one token, states 0 to 6: the ways give 6, 5, 21, 18 and `[3, 4, 5, 6]`.
+# Example: d_model 1, one token, states 0 to 6: the ways give 6, 5, 21, 18 and `[3, 4, 5, 6]`.
 
 
 # %% nbgrader={"grade_id": "layer_features", "solution": true}
 def layer_features(states, way):
     """Make features of tokens from all layers' outputs.
 
-    states: float (layers + 1, batch, length, width), embeddings first. way: string.
-    Returns (batch, length, width or 4 · width); raises ValueError for an unknown way.
+    states: float (layers + 1, batch, length, d_model), embeddings first. way: string.
+    Returns (batch, length, d_model or 4 · d_model); raises ValueError for an unknown way.
     """
     ### BEGIN SOLUTION
     if way == "last":

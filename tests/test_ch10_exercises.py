@@ -8,6 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from attention_course.drivers.tensors import as_tensors
+from autograder.audit.answers import read_answer
+from autograder.exercises._ch09_parts import draw_weights
 from autograder.exercises._ch10_layers import _hidden
 from autograder.exercises.ch10_task_heads import (
     ANSWER_TARGETS,
@@ -147,3 +149,92 @@ def test_entities_are_those_of_seqeval(guess, truth, counts):
     guessed, true, right = counts
     expected = (right / guessed if guessed else 0, right / true, 2 * right / (guessed + true))
     assert ENTITY_F1.reference([guess.split()], [truth.split()]) == pytest.approx(expected)
+
+
+def answer(exercise):
+    """The notebook's own answer to an exercise."""
+    return read_answer("10_task_heads", exercise).candidate()
+
+
+@pytest.fixture(scope="module")
+def library():
+    """`transformers`, a small BERT's sizes, and a batch of two sentences, one of them padded."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=13,
+        hidden_size=12,
+        num_hidden_layers=2,
+        intermediate_size=7,
+        num_attention_heads=3,
+        max_position_embeddings=9,
+        num_labels=5,
+        attn_implementation="eager",
+    )
+    batch = {
+        "input_ids": torch.tensor([[1, 5, 12, 2, 7], [3, 3, 8, 0, 0]]),
+        "token_type_ids": torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]]),
+        "attention_mask": torch.tensor([[1] * 5, [1] * 3 + [0] * 2]),
+    }
+    return transformers, config, batch
+
+
+def with_weights(model, seed=4):
+    """The library's model in double precision, every parameter drawn anew."""
+    model = model.double().eval()
+    shapes = {name: tuple(value.shape) for name, value in model.named_parameters()}
+    drawn = draw_weights(np.random.default_rng(seed), shapes)
+    model.load_state_dict({name: torch.from_numpy(v) for name, v in drawn.items()}, strict=False)
+    return model
+
+
+def test_the_head_for_sentences_is_that_of_transformers(library):
+    transformers, config, batch = library
+    model = with_weights(transformers.BertForSequenceClassification(config))
+    hidden = model.bert(**batch).last_hidden_state
+    head = answer("sentence_classifier")(12, 5, "first").double()
+    head.dense.load_state_dict(model.bert.pooler.dense.state_dict())
+    head.out.load_state_dict(model.classifier.state_dict())
+    own = head(hidden, batch["attention_mask"].bool())
+    torch.testing.assert_close(own, model(**batch).logits, rtol=0, atol=1e-12)
+
+
+def test_the_loss_and_the_span_are_those_of_transformers(library):
+    transformers, config, batch = library
+    config = transformers.BertConfig(**{**config.to_dict(), "num_labels": 2})
+    model = with_weights(transformers.BertForQuestionAnswering(config))
+    starts, ends = torch.tensor([2, 0]), torch.tensor([4, 0])
+    found = model(**batch, start_positions=starts, end_positions=ends)
+    hidden = model.bert(**batch).last_hidden_state
+    logits = F.linear(hidden, model.qa_outputs.weight, model.qa_outputs.bias).unbind(-1)
+    own = answer("span_loss")(*logits, starts, ends, torch.ones(2, 5, dtype=torch.bool))
+    torch.testing.assert_close(own, found.loss, rtol=0, atol=1e-12)
+    # Without a limit, a threshold or a padded place, the span is the best of all pairs.
+    allowed = torch.tensor([False, True, True, True, True])
+    scores = (found.start_logits[0], found.end_logits[0])
+    first, last = answer("best_span")(*scores, allowed, 5, -torch.inf)
+    pairs = {(i, j): scores[0][i] + scores[1][j] for i in range(1, 5) for j in range(i, 5)}
+    assert (first, last) == max(pairs, key=pairs.get)
+
+
+def test_the_loss_of_tags_is_that_of_transformers(library):
+    transformers, config, batch = library
+    model = with_weights(transformers.BertForTokenClassification(config))
+    words = torch.tensor([[-1, 0, 0, 1, -1], [-1, 0, -1, -1, -1]])
+    labels = answer("piece_labels")(torch.tensor([[3, 1], [4, 0]]), words)
+    found = model(**batch, labels=labels)
+    hidden = model.bert(**batch).last_hidden_state
+    logits = F.linear(hidden, model.classifier.weight, model.classifier.bias)
+    own = answer("tag_loss")(logits, labels)
+    torch.testing.assert_close(own, found.loss, rtol=0, atol=1e-12)
+
+
+def test_layers_are_those_of_transformers(library):
+    transformers, config, batch = library
+    config = transformers.BertConfig(**{**config.to_dict(), "num_hidden_layers": 6})
+    model = with_weights(transformers.BertModel(config))
+    found = model(**batch, output_hidden_states=True)
+    states = torch.stack(found.hidden_states)
+    features = answer("layer_features")
+    assert torch.equal(features(states, "last"), found.last_hidden_state)
+    sum_of_outputs = sum(found.hidden_states[1:])
+    torch.testing.assert_close(features(states, "sum"), sum_of_outputs, rtol=0, atol=1e-12)

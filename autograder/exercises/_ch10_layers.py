@@ -21,15 +21,15 @@ def token_gradients_cases(rng):
         ("values", 1.0, "another batch"),
         ("padding", 6.0, "large numbers in the padding"),
     ):
-        s = draw_sizes(rng, "batch", "length", "width", "inner", "classes", among=(3, 5, 6, 7, 8))
+        s = draw_sizes(rng, "batch", "length", "d_model", "inner", "classes", among=(3, 5, 6, 7, 8))
         mask = draw_padding(rng, s.batch, s.length)
-        embeddings = rng.normal(size=(s.batch, s.length, s.width))
+        embeddings = rng.normal(size=(s.batch, s.length, s.d_model))
         embeddings[~mask] *= poison
         shapes = {
-            "queries": (s.width, s.inner),
-            "keys": (s.width, s.inner),
-            "values": (s.width, s.width),
-            "head": (s.width, s.classes),
+            "queries": (s.d_model, s.inner),
+            "keys": (s.d_model, s.inner),
+            "values": (s.d_model, s.d_model),
+            "head": (s.d_model, s.classes),
         }
         inputs = {
             "embeddings": embeddings,
@@ -244,8 +244,8 @@ def layer_features_cases(rng):
     """Each way once, a stack of another size, an unknown way."""
 
     def states():
-        s = draw_sizes(rng, "batch", "length", "width", among=(2, 3, 5))
-        return rng.normal(size=(int(rng.choice([7, 9])), s.batch, s.length, s.width))
+        s = draw_sizes(rng, "batch", "length", "d_model", among=(2, 3, 5))
+        return rng.normal(size=(int(rng.choice([7, 9])), s.batch, s.length, s.d_model))
 
     for group, ways in (("one", WAYS[:2]), ("several", WAYS[2:])):
         for way in ways:

@@ -12,8 +12,8 @@ from autograder.exercise import Exercise, Group, Misconception
 def pair_features_cases(rng):
     """A batch, a batch with two axes, one pair."""
     for batch, about in (((5,), "a batch"), ((2, 3), "two axes of pairs"), ((), "one pair")):
-        width = int(rng.choice([6, 7, 8]))
-        first, second = rng.normal(size=(2, *batch, width))
+        d_model = int(rng.choice([6, 7, 8]))
+        first, second = rng.normal(size=(2, *batch, d_model))
         yield Case("features", {"first": first, "second": second}, about)
 
 
@@ -60,11 +60,11 @@ def features_stacked(first, second):
 
 def by_pieces(first, second):
     """Right: writes into an empty tensor."""
-    width = first.shape[-1]
-    result = first.new_empty(*first.shape[:-1], 4 * width)
+    d_model = first.shape[-1]
+    result = first.new_empty(*first.shape[:-1], 4 * d_model)
     parts = (first, second, torch.abs(second - first), second * first)
     for place, part in enumerate(parts):
-        result[..., place * width : (place + 1) * width] = part
+        result[..., place * d_model : (place + 1) * d_model] = part
     return result
 
 

@@ -17,7 +17,7 @@ from autograder.exercises._ch10_parts import draw_padding
 
 def sentence_vectors_cases(rng):
     """Padding on the right, with large numbers in it; padding on the left; one sentence."""
-    s = draw_sizes(rng, "batch", "length", "width", among=(3, 5, 6, 7))
+    s = draw_sizes(rng, "batch", "length", "d_model", among=(3, 5, 6, 7))
     for group, batch, left, poison, about in (
         ("right", s.batch, False, 1.0, "padding on the right"),
         ("right", s.batch, False, 80.0, "large numbers in the padding"),
@@ -25,7 +25,7 @@ def sentence_vectors_cases(rng):
         ("left", 1, True, 1.0, "one sentence"),
     ):
         mask = draw_padding(rng, batch, s.length, left)
-        hidden = rng.normal(size=(batch, s.length, s.width))
+        hidden = rng.normal(size=(batch, s.length, s.d_model))
         hidden[~mask] *= poison
         yield Case(group, {"hidden": hidden, "mask": mask}, about)
 
@@ -169,7 +169,7 @@ SENTENCE_VECTORS = Exercise(
 
 # --- sentence_classifier -------------------------------------------------------------------------
 
-SHAPES = (("dense", "width", "width"), ("out", "classes", "width"))
+SHAPES = (("dense", "d_model", "d_model"), ("out", "classes", "d_model"))
 
 
 def sentence_classifier_cases(rng):
@@ -179,9 +179,9 @@ def sentence_classifier_cases(rng):
         ("mean", "mean", 1.0, "from the mean"),
         ("mean", "mean", 60.0, "from the mean, large numbers in the padding"),
     ):
-        s = draw_sizes(rng, "batch", "length", "width", "classes", among=(2, 3, 5, 6, 7))
+        s = draw_sizes(rng, "batch", "length", "d_model", "classes", among=(2, 3, 5, 6, 7))
         mask = draw_padding(rng, s.batch, s.length)
-        hidden = rng.normal(size=(s.batch, s.length, s.width))
+        hidden = rng.normal(size=(s.batch, s.length, s.d_model))
         hidden[~mask] *= poison
         weights = {}
         for name, rows, columns in SHAPES:
@@ -189,7 +189,7 @@ def sentence_classifier_cases(rng):
             weights[f"{name}.weight"] = rng.normal(size=(rows, columns)) / np.sqrt(columns / 2)
             weights[f"{name}.bias"] = rng.normal(size=rows)
         inputs = {
-            "build": {"width": s.width, "classes": s.classes, "pooling": pooling},
+            "build": {"d_model": s.d_model, "classes": s.classes, "pooling": pooling},
             "weights": weights,
             "inputs": {"hidden": hidden, "mask": mask},
             "upstream": rng.normal(size=(s.batch, s.classes)),
@@ -200,11 +200,11 @@ def sentence_classifier_cases(rng):
 class _Head(nn.Module):
     """The right head, in parts that wrong ones exchange."""
 
-    def __init__(self, width, classes, pooling):
+    def __init__(self, d_model, classes, pooling):
         super().__init__()
         self.pooling = pooling
-        self.dense = nn.Linear(width, width)
-        self.out = nn.Linear(width, classes)
+        self.dense = nn.Linear(d_model, d_model)
+        self.out = nn.Linear(d_model, classes)
 
     def pooled(self, hidden, mask):
         return sentence_vectors_reference(hidden, mask)[self.pooling == "mean"]
@@ -292,9 +292,9 @@ class WithFunctional(_Head):
 class WithSequential(nn.Module):
     """Right: pools with a product, the rest in one expression."""
 
-    def __init__(self, width, classes, pooling):
+    def __init__(self, d_model, classes, pooling):
         super().__init__()
-        self.dense, self.out = nn.Linear(width, width), nn.Linear(width, classes)
+        self.dense, self.out = nn.Linear(d_model, d_model), nn.Linear(d_model, classes)
         self.mean = pooling == "mean"
 
     def forward(self, hidden, mask):

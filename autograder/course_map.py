@@ -26,7 +26,7 @@ NEEDS = {
     "05_transformer_block": ("04",),
     "06_gpu": ("04",),
     "07_encoder_decoder": ("05",),
-    "08_language_models": ("07",),
+    "08_language_models": ("03", "07"),
     "09_bert": ("05",),
     "10_task_heads": ("09",),
     "11_electra": ("09",),

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 09 BERT
 #
-# A GPT reads from left to right, since it shall write. But who only wants to *understand* a
-# sentence may read it as a whole: the word before a blank and the word behind it. BERT is the
-# encoder half of a transformer, trained to fill blanks. You build it from the text up to the two
-# losses, load the weights of a real one into your own code, and find out what filling blanks cannot
-# do.
+# A GPT (chapter 08) reads from left to right, since it shall write. But who only wants to
+# *understand* a sentence may read it as a whole: the word before a blank and the word behind it.
+# BERT is the encoder half of a transformer, trained to fill blanks. You build it from the text up
+# to the two losses, run the weights of trained ones in your own code, and find out what filling
+# blanks cannot do.
 #
 # **You will be able to**
 #
@@ -13,7 +13,8 @@
 # - build BERT's embeddings and layers under the names that published weights use, and load some;
 # - say where 110 million parameters are;
 # - corrupt text for masked language modelling, and compute the losses of pre-training;
-# - score a sentence with a model that cannot write, and fill several blanks that fit together.
+# - score a sentence with a model that cannot write, and fill several blanks that fit together;
+# - say what a trained model knows beyond the frequencies of words and of neighbours.
 #
 # | section | minutes | points |
 # |---|---|---|
@@ -44,7 +45,7 @@
 # |---|---|---|
 # | `tokens` | (batch, length) | whole numbers, each a word piece |
 # | `segments` | (batch, length) | 0 in the first sentence, 1 in the second |
-# | `mask` | (batch, length) | bool, **True = may be seen**, False = padding |
+# | `mask` | (batch, length) | bool, **True = may be seen**, False = padding; chapter 05's `real` |
 # | `states` | (batch, length, d_model) | what comes out of the encoder |
 # | `labels` | (batch, length) | the word to find, or −100: does not count |
 # | `logits` | (batch, length, vocabulary) | scores of all words, before the softmax |
@@ -81,7 +82,8 @@ torch.set_num_threads(1)
 #
 # Predict: why can a model that reads in both directions not be trained like a GPT, by asking each
 # place for the *next* word?
-#
+
+# %% [markdown]
 # Because it has read the next word already: with two layers even its own word comes back to it
 # through its neighbours. So BERT gets a text with **blanks** and is asked for what is missing. The
 # price: it does not give the probability of a whole text, and it cannot simply write on. What it
@@ -407,15 +409,15 @@ check("bert_embeddings", BertEmbeddings)
 class BertLayer(nn.Module):
     """One encoder layer with the parameter names of Hugging Face's BERT."""
 
-    def __init__(self, d_model, heads, hidden):
+    def __init__(self, d_model, heads, d_hidden):
         super().__init__()
         self.heads = heads
         projections = {name: nn.Linear(d_model, d_model) for name in ("query", "key", "value")}
         self.attention = nn.ModuleDict(
             {"self": nn.ModuleDict(projections), "output": self._closing(d_model, d_model)}
         )
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(d_model, hidden)})
-        self.output = self._closing(hidden, d_model)
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(d_model, d_hidden)})
+        self.output = self._closing(d_hidden, d_model)
 
     @staticmethod
     def _closing(width, d_model):
@@ -613,9 +615,8 @@ view
 # ### Exercise 7: where the parameters are
 # *15 minutes, medium, 3 points*
 #
-# Predict: of BERT base's 110 million parameters, which share is the word table alone?
-#
-# Count the parameters of a BERT with both heads of pre-training, in five parts:
+# Chapter 05 counted the encoder's parameters. Now count those of a whole BERT, with both heads of
+# pre-training, in five parts:
 #
 # 1. `embeddings`: exercise 4.
 # 2. `layers`: `layers` times exercise 5. Every linear map has a bias, every LayerNorm a gain and a
@@ -627,12 +628,12 @@ view
 #
 # Return the five counts, ints, in this order.
 #
-# Example: vocabulary 10, positions 4, segments 2, d_model 3, layers 1, hidden 5: the embeddings
-# have 16 · 3 + 6 = 54.
+# Example: vocabulary 10, positions 4, segments 2, d_model 3, layers 1, d_hidden 5: the
+# embeddings have 16 · 3 + 6 = 54.
 
 
 # %% nbgrader={"grade_id": "bert_parts", "solution": true}
-def bert_parts(vocabulary, positions, segments, d_model, layers, hidden):
+def bert_parts(vocabulary, positions, segments, d_model, layers, d_hidden):
     """Count the parameters of a BERT, part by part.
 
     All arguments are ints. Returns the counts of embeddings, layers, pooler, masked-LM head and
@@ -641,7 +642,7 @@ def bert_parts(vocabulary, positions, segments, d_model, layers, hidden):
     ### BEGIN SOLUTION
     norm = 2 * d_model
     square = d_model * d_model + d_model
-    mlp = d_model * hidden + hidden + hidden * d_model + d_model
+    mlp = d_model * d_hidden + d_hidden + d_hidden * d_model + d_model
     embeddings = (vocabulary + positions + segments) * d_model + norm
     layer = 4 * square + norm + mlp + norm
     return embeddings, layers * layer, square, square + norm + vocabulary, d_model * 2 + 2
@@ -662,8 +663,13 @@ check("bert_parts", bert_parts)
 # </details>
 # <details><summary>Hint 3: pitfall</summary>
 #
-# The head's output matrix is not counted again, but its bias is. `hidden` need not be 4 · d_model.
+# The head's output matrix is not counted again, but its bias is. `d_hidden` need not be
+# 4 · d_model.
 # </details>
+
+# %% [markdown]
+# In BERT base every fifth parameter lies in the word table. Predict: which share is it in BERT
+# large, and which in MiniLM, which has the same words, but only 6 layers and d_model 384?
 
 # %% tags=["experiment"]
 import matplotlib.pyplot as plt
@@ -692,13 +698,21 @@ for name, sizes in SHARES.items():
 # %% [markdown]
 # ## 4 Learning from blanks
 #
+# ```
+# text      the   old    king   does   not   eat   apples
+# selected         X       X                  X
+# input     the  [MASK]  king   does   not  blue   apples
+# label      -    old    king    -      -    eat     -
+# ```
+#
 # ### Exercise 8: corrupt a text
 # *25 minutes, hard, 4 points*
 #
-# Of every sentence 15 % of the words are **selected**. The model is asked for all of these, and
-# only these. If they all became [MASK], the model would learn that it is never asked for a word
-# that it can see, and would meet no [MASK] at all once it is used. So of the selected words about
-# 80 % become [MASK], 10 % another word, and 10 % stay as they are.
+# Of every sentence 15 % of the words are **selected** (more in the picture, to show every fate).
+# The model is asked for all of these, and only these. If they all became [MASK], the model would
+# learn that it is never asked for a word that it can see, and would meet no [MASK] at all once it
+# is used. So of the selected words about 80 % become [MASK], 10 % another word, and 10 % stay as
+# they are.
 #
 # All random numbers are handed over, one for each place, so that everybody gets the same.
 #
@@ -913,12 +927,11 @@ for sentence in ("the old cat [MASK] not see the dogs .", "these [MASK] eat some
 
 # %% [markdown]
 # The figure: the loss falls from more than 5 nats, the three runs close together, and flattens
-# above
-# 2. (It starts a little above log 175, since random logits are not all equal.) It does not go to 0
-#    and should not: which animal is red, nobody can know. What the rest decides is found: the blank
-#    in "does ____ eat" is "not" with probability 0.99 in the figure below. Free choices are found
-#    as often as chance allows, and they are most of the words here; so the share of right first
-#    guesses stays low.
+# above two nats. (It starts a little above log 175, since random logits are not all equal.) It does
+# not go to 0 and should not: which animal is red, nobody can know. What the rest decides is found:
+# the blank in "does ____ eat" is "not" with probability 0.99 in the figure below. Free choices are
+# found as often as chance allows, and they are most of the words here; so the share of right first
+# guesses stays low.
 #
 # Blank words of your own, and see where a recorded run of this model looks. Predict: which word do
 # you have to blank together with "does", so that "do" becomes a real possibility?
@@ -997,7 +1010,7 @@ check("whole_word_mask", whole_word_mask)
 #
 # A GPT gives the probability of a sentence, a product over words. BERT does not. But it can be
 # asked for each word in turn, with all others in sight; from these answers comes a number like a
-# perplexity (Salazar et al. 2020, Section 2.3).
+# perplexity, which is e to the mean loss (Salazar et al. 2020, Section 2.3).
 #
 # So that nothing has to be trained, the model is a table: `blank_model` gives each place's logits
 # from the words up to two places away, and from the word at the place itself.
@@ -1371,7 +1384,7 @@ fig, axes = plt.subplots(
 )
 for ax, (compared, conditions) in zip(axes, records.items(), strict=True):
     for place, runs in enumerate(conditions.values()):
-        losses = [loss for loss, found in runs]
+        losses = [run["loss"] for run in runs]
         ax.plot(losses, [place] * len(losses), "o", alpha=0.6)
         ax.plot(sum(losses) / len(losses), place, "k|", ms=12)
     ax.set_yticks(range(len(conditions)), list(conditions))
@@ -1385,7 +1398,7 @@ plt.show()
 
 def losses_of(compared, condition):
     """The recorded losses of a condition, one for each seed."""
-    return [loss for loss, found in records[compared][condition]]
+    return [run["loss"] for run in records[compared][condition]]
 
 
 def verdict(claim, smaller, larger):
@@ -1427,7 +1440,7 @@ report(
     "C14",
     True if fresh else False if stale else None,
     f"fresh masks gain {gaps[0]:.2f} nats over ten copies, dropping the pairs' loss {gaps[1]:.2f} "
-    "(5 seeds each, recorded)",
+    f"({len(dynamic)} seeds each, recorded)",
 )
 
 # %% [markdown]
@@ -1462,7 +1475,8 @@ report(
 # | NaN now and then | a short row without a selected word |
 # | next-sentence accuracy stays at one half, its loss at 0 | `ignore_index=0` for labels 0 and 1 |
 # | pseudo-perplexity of 1 | nothing was blanked |
-#
+
+# %% [markdown]
 # ## Recap
 #
 # - An encoder sees both sides, so it learns from blanks: it understands, and cannot write.

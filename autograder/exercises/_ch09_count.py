@@ -8,40 +8,39 @@ from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch09_parts import embedding_shapes, layer_shapes
 
-BASE = {"d_model": 768, "layers": 12, "hidden": 3072}
-LARGE = {"d_model": 1024, "layers": 24, "hidden": 4096}
-MINILM = {"d_model": 384, "layers": 6, "hidden": 1536}
+BASE = {"d_model": 768, "layers": 12, "d_hidden": 3072}
+LARGE = {"d_model": 1024, "layers": 24, "d_hidden": 4096}
+MINILM = {"d_model": 384, "layers": 6, "d_hidden": 1536}
 TABLES = {"vocabulary": 30522, "positions": 512, "segments": 2}
 
 
 def bert_parts_cases(rng):
-    """Small shapes with nothing in a fixed proportion; the published ones."""
-    for _ in range(2):
-        vocabulary, positions, d_model, hidden = (
-            int(n) for n in rng.integers([40, 11, 20, 50], [90, 19, 39, 79])
-        )
-        yield Case(
-            "small",
-            {
-                "vocabulary": vocabulary,
-                "positions": positions,
-                "segments": int(rng.integers(3, 6)),
-                "d_model": d_model,
-                "layers": int(rng.integers(2, 6)),
-                "hidden": hidden,
-            },
-            "a small shape",
-        )
-    for name, shape in (("BERT base", BASE), ("BERT large", LARGE), ("MiniLM", MINILM)):
+    """A small shape with nothing in a fixed proportion; the published ones."""
+    vocabulary, positions, d_model, d_hidden = (
+        int(n) for n in rng.integers([40, 11, 20, 50], [90, 19, 39, 79])
+    )
+    yield Case(
+        "small",
+        {
+            "vocabulary": vocabulary,
+            "positions": positions,
+            "segments": int(rng.integers(3, 6)),
+            "d_model": d_model,
+            "layers": int(rng.integers(2, 6)),
+            "d_hidden": d_hidden,
+        },
+        "a small shape",
+    )
+    for name, shape in (("BERT base", BASE), ("MiniLM", MINILM)):
         yield Case("published", {**TABLES, **shape}, name)
 
 
-def bert_parts_reference(vocabulary, positions, segments, d_model, layers, hidden):
+def bert_parts_reference(vocabulary, positions, segments, d_model, layers, d_hidden):
     """Lists every tensor of the published model with its shape."""
     square, vector = (d_model, d_model), (d_model,)
     parts = (
         list(embedding_shapes(vocabulary, positions, segments, d_model).values()),
-        list(layer_shapes(d_model, hidden).values()) * layers,
+        list(layer_shapes(d_model, d_hidden).values()) * layers,
         [square, vector],
         [square, vector, vector, vector, (vocabulary,)],
         [(2, d_model), (2,)],
@@ -55,7 +54,7 @@ def _count(
     segments,
     d_model,
     layers,
-    hidden,
+    d_hidden,
     tables=lambda v, p, s: v + p + s,
     embedding_norm=2,
     squares=4,
@@ -69,7 +68,7 @@ def _count(
     pooler=1,
 ):
     d, linear = d_model, d_model * d_model + biases * d_model
-    mlp = 2 * d * hidden + biases * (hidden + d)
+    mlp = 2 * d * d_hidden + biases * (d_hidden + d)
     return (
         tables(vocabulary, positions, segments) * d + embedding_norm * d,
         layers * (squares * linear + mlp + norms * 2 * d),
@@ -125,8 +124,8 @@ def one_layer(**shape):
 
 
 def hidden_four_times(**shape):
-    """Takes 4 · d_model for the hidden width."""
-    return _count(**{**shape, "hidden": 4 * shape["d_model"]})
+    """Takes 4 · d_model for the MLP's width."""
+    return _count(**{**shape, "d_hidden": 4 * shape["d_model"]})
 
 
 def output_words_again(**shape):
@@ -166,21 +165,21 @@ def pooler_to_two(**shape):
     return a, b, 2 * (d + 1), e, f
 
 
-def by_collected_formula(vocabulary, positions, segments, d_model, layers, hidden):
+def by_collected_formula(vocabulary, positions, segments, d_model, layers, d_hidden):
     """Right: formulas, collected."""
     d = d_model
-    layer = 4 * d**2 + 2 * d * hidden + 9 * d + hidden
+    layer = 4 * d**2 + 2 * d * d_hidden + 9 * d + d_hidden
     tables = (vocabulary + positions + segments + 2) * d
     return tables, layers * layer, d**2 + d, d**2 + 3 * d + vocabulary, 2 * d + 2
 
 
-def by_shapes(vocabulary, positions, segments, d_model, layers, hidden):
+def by_shapes(vocabulary, positions, segments, d_model, layers, d_hidden):
     """Right: lists of matrices, their biases as one more column; gives a list."""
     d = d_model
     norm = (2, d)
     parts = (
         [(vocabulary, d), (positions, d), (segments, d), norm],
-        ([(d, d + 1)] * 4 + [norm] * 2 + [(hidden, d + 1), (d, hidden + 1)]) * layers,
+        ([(d, d + 1)] * 4 + [norm] * 2 + [(d_hidden, d + 1), (d, d_hidden + 1)]) * layers,
         [(d, d + 1)],
         [(d, d + 1), norm, (vocabulary, 1)],
         [(2, d + 1)],
@@ -188,7 +187,7 @@ def by_shapes(vocabulary, positions, segments, d_model, layers, hidden):
     return [sum(rows * columns for rows, columns in part) for part in parts]
 
 
-def with_helpers(vocabulary, positions, segments, d_model, layers, hidden):
+def with_helpers(vocabulary, positions, segments, d_model, layers, d_hidden):
     """Right: small functions for a linear map and a norm."""
 
     def linear(a, b):
@@ -197,7 +196,7 @@ def with_helpers(vocabulary, positions, segments, d_model, layers, hidden):
     norm = 2 * d_model
     embeddings = d_model * sum((vocabulary, positions, segments)) + norm
     attention = sum(linear(d_model, d_model) for _ in range(4)) + norm
-    mlp = linear(d_model, hidden) + linear(hidden, d_model) + norm
+    mlp = linear(d_model, d_hidden) + linear(d_hidden, d_model) + norm
     head = linear(d_model, d_model) + norm + vocabulary
     pooler = linear(d_model, d_model)
     return embeddings, layers * (attention + mlp), pooler, head, linear(d_model, 2)
@@ -207,7 +206,7 @@ BERT_PARTS = Exercise(
     id="bert_parts",
     title="Where BERT's parameters are",
     asks="Count the parameters of embeddings, layers, pooler and both heads.",
-    parameters=("vocabulary", "positions", "segments", "d_model", "layers", "hidden"),
+    parameters=("vocabulary", "positions", "segments", "d_model", "layers", "d_hidden"),
     outputs=("embeddings", "layers", "pooler", "masked-LM head", "next-sentence head"),
     groups={"small": Group(2, "small shapes"), "published": Group(1, "BERT base, large, MiniLM")},
     cases=bert_parts_cases,
@@ -260,8 +259,8 @@ BERT_PARTS = Exercise(
         ),
         Misconception(
             hidden_four_times,
-            "The hidden width is taken to be 4 · d_model; it is given.",
-            "Where does `hidden` enter?",
+            "The MLP's width is taken to be 4 · d_model; it is given.",
+            "Where does `d_hidden` enter?",
         ),
         Misconception(
             output_words_again,

@@ -9,7 +9,7 @@ from torch import nn
 from attention_course.judging import Case
 from autograder.case_making import draw_sizes
 from autograder.exercise import Exercise, Group, Misconception
-from autograder.exercises._ch09_parts import EPSILON, draw_weights, embedding_shapes
+from autograder.exercises._ch09_parts import EPSILON, draw, draw_weights, embedding_shapes
 
 
 def bert_embeddings_cases(rng):
@@ -18,14 +18,14 @@ def bert_embeddings_cases(rng):
     def case(group, about, size=1.0, single=False):
         s = draw_sizes(rng, "batch", "length", among=(2, 3, 4))
         batch, length = (2, 1) if single else (s.batch, s.length)
-        d_model = int(rng.integers(5, 7))
+        d_model = int(rng.integers(4, 6))
         build = {"vocabulary": 9, "positions": 7, "segments": 2, "d_model": d_model}
         segments = rng.integers(0, 2, size=(batch, length))
         segments[0], segments[-1, -1] = 0, 1
         inputs = {"tokens": rng.integers(0, 9, size=(batch, length)), "segments": segments}
         weights = draw_weights(rng, embedding_shapes(**build), size)
         weights["word_embeddings.weight"] += 0.4 * size
-        upstream = rng.normal(size=(batch, length, d_model))
+        upstream = draw(rng, (batch, length, d_model))
         given = {"build": build, "weights": weights, "inputs": inputs, "upstream": upstream}
         return Case(group, given, about)
 

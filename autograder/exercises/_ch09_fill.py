@@ -9,6 +9,7 @@ import torch
 
 from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
+from autograder.exercises._ch09_parts import draw
 from autograder.exercises._ch09_pseudo import blank_model, logits_at
 
 
@@ -20,9 +21,9 @@ def fill_one_by_one_cases(rng):
         words = [i for i in range(vocabulary) if i != mask_token]
         tokens = rng.choice(words, size=length)
         tokens[masked] = mask_token
-        table = 2.0 * rng.normal(size=(5, vocabulary, vocabulary))
+        table = 2.0 * draw(rng, (5, vocabulary, vocabulary))
         # A number for each neighbour: shifts all logits, so it changes no probability.
-        table[:2] += rng.normal(size=(2, vocabulary, 1)) * 6.0
+        table[:2] += draw(rng, (2, vocabulary, 1)) * 6.0
         table[..., mask_token] += 3.0 if tempting else -30.0
         inputs = {"table": table, "tokens": tokens.astype(np.int64), "mask_token": mask_token}
         return Case(group, inputs, about)

@@ -11,14 +11,14 @@ from torch import nn
 from attention_course.judging import Case
 from autograder.case_making import draw_sizes
 from autograder.exercise import Exercise, Group, Misconception
-from autograder.exercises._ch09_parts import EPSILON, draw_weights
+from autograder.exercises._ch09_parts import EPSILON, draw, draw_weights
 
 
 def mlm_head_cases(rng):
     """A batch; vectors of any leading shape; tiny vectors."""
 
     def case(group, about, lead, size=1.0):
-        s = draw_sizes(rng, "d_model", "vocabulary", among=(4, 5, 6))
+        s = draw_sizes(rng, "d_model", "vocabulary", among=(3, 4, 5))
         d_model, vocabulary = s.d_model, s.vocabulary
         shapes = {
             "dense.weight": (d_model, d_model),
@@ -33,16 +33,16 @@ def mlm_head_cases(rng):
                 "build": {"d_model": d_model, "vocabulary": vocabulary},
                 "weights": draw_weights(rng, shapes, size),
                 "inputs": {
-                    "states": rng.normal(size=(*lead, d_model)) * size,
-                    "word_embeddings": rng.normal(size=(vocabulary, d_model)),
+                    "states": draw(rng, (*lead, d_model)) * size,
+                    "word_embeddings": draw(rng, (vocabulary, d_model)),
                 },
-                "upstream": rng.normal(size=(*lead, vocabulary)),
+                "upstream": draw(rng, (*lead, vocabulary)),
             },
             about,
         )
 
     yield case("values", "a batch of sentences", (2, 3))
-    yield case("other", "selected tokens only: (count, d_model)", (4,))
+    yield case("other", "selected tokens only: (count, d_model)", (2,))
     yield case("other", "vectors and weights of a thousandth", (1, 2), size=1e-3)
 
 

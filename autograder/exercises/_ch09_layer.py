@@ -13,6 +13,7 @@ from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
 from autograder.exercises._ch09_parts import (
     EPSILON,
+    draw,
     draw_padding_mask,
     draw_weights,
     layer_shapes,
@@ -25,9 +26,9 @@ def bert_layer_cases(rng):
     """All tokens visible; padding of unequal length; tiny vectors; one token."""
 
     def case(group, about, batch, length, heads, width, size=1.0, padded=False):
-        d_model, hidden = heads * width, 5
-        weights = draw_weights(rng, layer_shapes(d_model, hidden), size)
-        x = rng.normal(size=(batch, length, d_model)) * size
+        d_model, d_hidden = heads * width, 5
+        weights = draw_weights(rng, layer_shapes(d_model, d_hidden), size)
+        x = draw(rng, (batch, length, d_model)) * size
         mask = np.ones((batch, length), dtype=bool)
         if padded:
             mask = draw_padding_mask(rng, batch, length)
@@ -35,16 +36,16 @@ def bert_layer_cases(rng):
         return Case(
             group,
             {
-                "build": {"d_model": d_model, "heads": heads, "hidden": hidden},
+                "build": {"d_model": d_model, "heads": heads, "d_hidden": d_hidden},
                 "weights": weights,
                 "inputs": {"x": x, "mask": mask},
-                "upstream": rng.normal(size=x.shape) * mask[..., None],
+                "upstream": draw(rng, x.shape) * mask[..., None],
             },
             about,
         )
 
-    yield case("values", "no padding", 2, 4, 3, 2)
-    yield case("padding", "sentences of unequal lengths", 3, 5, 2, 2, padded=True)
+    yield case("values", "no padding", 2, 3, 3, 2)
+    yield case("padding", "sentences of unequal lengths", 3, 4, 2, 2, padded=True)
     yield case("small", "vectors and weights of a thousandth", 1, 3, 2, 2, size=1e-3)
     yield case("small", "one token", 2, 1, 2, 2)
 
@@ -85,7 +86,7 @@ class _Names(nn.Module):
 
     epsilon = EPSILON
 
-    def __init__(self, d_model, heads, hidden):
+    def __init__(self, d_model, heads, d_hidden):
         super().__init__()
         self.heads = heads
         self.attention = nn.ModuleDict(
@@ -101,10 +102,10 @@ class _Names(nn.Module):
                 ),
             }
         )
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(d_model, hidden)})
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(d_model, d_hidden)})
         self.output = nn.ModuleDict(
             {
-                "dense": nn.Linear(hidden, d_model),
+                "dense": nn.Linear(d_hidden, d_model),
                 "LayerNorm": nn.LayerNorm(d_model, eps=self.epsilon),
             }
         )

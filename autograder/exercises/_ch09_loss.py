@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from attention_course.judging import Case
 from autograder.case_making import draw_sizes
 from autograder.exercise import Exercise, Group, Misconception
-from autograder.exercises._ch09_parts import IGNORED
+from autograder.exercises._ch09_parts import IGNORED, draw
 
 # --- mlm_loss ------------------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ def mlm_loss_cases(rng):
     def case(group, about, scale=1.0, counts=None):
         s = draw_sizes(rng, "batch", "length", "vocabulary", among=(3, 4, 5))
         batch, length = min(s.batch, s.length), max(s.batch, s.length)
-        logits = scale * rng.normal(size=(batch, length, s.vocabulary))
+        logits = scale * draw(rng, (batch, length, s.vocabulary))
         labels = rng.integers(1, s.vocabulary, size=(batch, length))
         counts = np.resize([1, 3, 2], batch) if counts is None else np.resize(counts, batch)
         rank = rng.permuted(np.broadcast_to(np.arange(length), (batch, length)), axis=1)
@@ -232,7 +232,7 @@ def pretraining_loss_cases(rng):
     """Both labels, one only; a padded batch; confident answers."""
 
     def case(group, about, labels, scale=1.0):
-        s = draw_sizes(rng, "length", "vocabulary", among=(3, 4, 5))
+        s = draw_sizes(rng, "length", "vocabulary", among=(3, 4))
         batch = len(labels)
         mlm_labels = rng.integers(1, s.vocabulary, size=(batch, s.length))
         rank = rng.permuted(np.broadcast_to(np.arange(s.length), (batch, s.length)), axis=1)
@@ -241,9 +241,9 @@ def pretraining_loss_cases(rng):
         return Case(
             group,
             {
-                "mlm_logits": scale * rng.normal(size=(batch, s.length, s.vocabulary)),
+                "mlm_logits": scale * draw(rng, (batch, s.length, s.vocabulary)),
                 "mlm_labels": mlm_labels.astype(np.int64),
-                "nsp_logits": scale * rng.normal(size=(batch, 2)),
+                "nsp_logits": scale * draw(rng, (batch, 2)),
                 "nsp_labels": np.array(labels, dtype=np.int64),
             },
             about,

@@ -12,6 +12,11 @@ IGNORED = -100  # PyTorch's mark for a target that does not count
 EPSILON = 1e-12  # of every LayerNorm in BERT
 
 
+def draw(rng, shape: tuple[int, ...]) -> np.ndarray:
+    """Draw normal numbers of four decimals: shorter files of cases, and no check is weaker."""
+    return rng.normal(size=shape).round(4)
+
+
 def draw_weights(rng, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0) -> dict:
     """Draw an array for each name: matrices of rows of unit length on average, gains around 1.
 
@@ -19,7 +24,7 @@ def draw_weights(rng, shapes: Mapping[str, tuple[int, ...]], size: float = 1.0) 
     """
     weights = {}
     for name, shape in shapes.items():
-        array = rng.normal(size=shape)
+        array = draw(rng, shape)
         if "LayerNorm" in name:
             array = 0.5 * array + name.endswith("weight")
         else:
@@ -33,7 +38,7 @@ def draw_padding_mask(rng, batch: int, longest: int) -> np.ndarray:
     return np.arange(longest) < draw_lengths(rng, batch, longest)[:, None]
 
 
-def layer_shapes(d_model: int, hidden: int) -> dict[str, tuple[int, ...]]:
+def layer_shapes(d_model: int, d_hidden: int) -> dict[str, tuple[int, ...]]:
     """Shapes of one encoder layer's parameters by their names in Hugging Face's BERT."""
     square, vector = (d_model, d_model), (d_model,)
     shapes = {}
@@ -41,8 +46,11 @@ def layer_shapes(d_model: int, hidden: int) -> dict[str, tuple[int, ...]]:
         shapes |= {f"attention.{name}.weight": square, f"attention.{name}.bias": vector}
     for name in ("attention.output.LayerNorm", "output.LayerNorm"):
         shapes |= {f"{name}.weight": vector, f"{name}.bias": vector}
-    shapes |= {"intermediate.dense.weight": (hidden, d_model), "intermediate.dense.bias": (hidden,)}
-    return shapes | {"output.dense.weight": (d_model, hidden), "output.dense.bias": vector}
+    shapes |= {
+        "intermediate.dense.weight": (d_hidden, d_model),
+        "intermediate.dense.bias": (d_hidden,),
+    }
+    return shapes | {"output.dense.weight": (d_model, d_hidden), "output.dense.bias": vector}
 
 
 def embedding_shapes(vocabulary: int, positions: int, segments: int, d_model: int):

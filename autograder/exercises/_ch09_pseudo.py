@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
+from autograder.exercises._ch09_parts import draw
 
 
 def blank_model(table: Tensor, tokens: Tensor) -> Tensor:
@@ -48,7 +49,7 @@ def pseudo_perplexity_cases(rng):
         tokens[0], tokens[-1] = special[0], special[1]
         if separators > 1:
             tokens[length // 2] = special[1]
-        table = 1.2 * rng.normal(size=(5, vocabulary, vocabulary))
+        table = 1.2 * draw(rng, (5, vocabulary, vocabulary))
         table[2] += 4.0 * np.eye(vocabulary)  # a word that can be seen is known
         inputs = {
             "table": table,

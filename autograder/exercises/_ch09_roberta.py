@@ -16,7 +16,7 @@ def epoch_scores_cases(rng):
         order = [int(i) for i in rng.permutation(count)]
         sentences = np.array([*order[: max(2, count - 2)], order[0]])
         inputs = {
-            "scores": rng.random((rounds, count, length)),
+            "scores": rng.integers(0, 10_000, size=(rounds, count, length)) / 10_000,
             "sentences": sentences,
             "epoch": epoch,
             "copies": copies,

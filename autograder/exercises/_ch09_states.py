@@ -26,12 +26,12 @@ TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
 def bert_states_cases(rng):
     """Two and three layers, padding, entries that are not needed; eleven layers."""
 
-    def case(group, about, batch, length, heads, width, layers, hidden=5, extra=False):
+    def case(group, about, batch, length, heads, width, layers, d_hidden=5, extra=False):
         d_model = heads * width
         tables = embedding_shapes(7, 5, 2, d_model)
         shapes = {f"embeddings.{name}": shape for name, shape in tables.items()}
         for layer in range(layers):
-            own = layer_shapes(d_model, hidden).items()
+            own = layer_shapes(d_model, d_hidden).items()
             shapes |= {f"encoder.layer.{layer}.{name}": shape for name, shape in own}
         if extra:
             shapes |= {"pooler.dense.weight": (d_model, d_model), "pooler.dense.bias": (d_model,)}
@@ -53,9 +53,9 @@ def bert_states_cases(rng):
             about,
         )
 
-    yield case("values", "two layers", 2, 5, 3, 2, 2)
+    yield case("values", "two layers", 2, 4, 3, 2, 2)
     yield case("values", "three layers, and entries of other parts", 2, 3, 2, 2, 3, extra=True)
-    yield case("many", "eleven layers", 2, 3, 2, 2, 11, hidden=3)
+    yield case("many", "eleven layers", 2, 3, 2, 2, 11, d_hidden=2)
 
 
 def _embedded(weights, tokens, segments, norm=True):

@@ -203,8 +203,8 @@ check("split_windows", split_windows)
 # `nn.TransformerEncoderLayer`. In its masks, unlike in this course, **True = hidden**.
 #
 # The last step, from vectors to logits, costs vocabulary × d_model weights, as many as the
-# embedding at the start. GPT uses *the same* matrix for both ("tied"): a token's logit is the
-# product of the output vector with the token's own embedding.
+# embedding at the start. GPT uses *the same* matrix for both, tied as in chapter 07: a token's
+# logit is the product of the output vector with the token's own embedding.
 #
 # Predict: with 50,000 tokens and d_model = 768, how many million weights does the tie save?
 
@@ -264,9 +264,9 @@ class GPT(nn.Module):
             raise ValueError(f"{length} tokens, but the context is {self.context}")
         positions = torch.arange(length, device=tokens.device)
         x = self.token_embedding(tokens) + self.position_embedding(positions)
-        hidden = torch.ones(length, length, dtype=torch.bool, device=tokens.device).triu(1)
+        future = torch.ones(length, length, dtype=torch.bool, device=tokens.device).triu(1)
         for block in self.blocks:
-            x = block(x, src_mask=hidden)
+            x = block(x, src_mask=future)
         return self.final_norm(x) @ self.token_embedding.weight.T
         ### END SOLUTION
 
@@ -392,13 +392,13 @@ check("perplexity", perplexity)
 # %% [markdown]
 # ### Does it learn to write?
 #
-# Now a model of this kind reads Shakespeare for half a minute. So that nobody's answer is given
-# away, it is a decoder as they are built *today* (H. Touvron et al. 2023, *LLaMA*, Section 2.2):
-# RMSNorm for LayerNorm, rotary positions for a table, a gated MLP. It lies in
-# `attention_course/language/`. About 100,000 weights, two layers, 64 characters of context; batches
-# are small and many, which on a CPU teaches more per second than few large ones.
+# Now three models of this kind read Shakespeare, each for some 20 seconds. So that nobody's answer
+# is given away, they are decoders as they are built *today* (H. Touvron et al. 2023, *LLaMA*,
+# Section 2.2): a layer norm without mean and bias, rotary positions (chapter 03) for a table, an
+# MLP with a gate. Section 8 explains them. About 100,000 weights, two layers, 64 characters of
+# context; batches are small and many, which on a CPU teaches more per second than few large ones.
 #
-# Predict: what is the loss before training? (There are 75 characters.) And after half a minute? For
+# Predict: what is the loss before training? (There are 75 characters.) And after 20 seconds? For
 # comparison: who knows how frequent each character is, and nothing else, reaches 3.3 nats.
 
 # %% tags=["experiment"]
@@ -408,7 +408,7 @@ import matplotlib.pyplot as plt
 
 from attention_course.language import characters as character_model
 
-STEPS, EVERY = 300, 50
+STEPS, EVERY = 800, 100
 cut = len(shakespeare) * 9 // 10
 training, validation = shakespeare[:cut], shakespeare[cut:]
 
@@ -436,7 +436,7 @@ def train_run(seed):
         if step % EVERY:
             return
         curve.append(character_model.validation_loss(decoder, validation))
-        if step % (3 * EVERY) == 0:
+        if step % (2 * EVERY) == 0:
             left = (time.process_time() - start) / step * (STEPS - step)
             print(f"run {seed}: step {step}, loss {curve[-1]:.2f}, about {left:.0f} s to go")
 
@@ -471,7 +471,7 @@ print("\n--- after:\n" + show(character_model.write(decoders[0], prompt, 400, se
 # The loss starts at log(75) = 4.32: with small random weights the model is equally unsure among all
 # characters, a good first check of any language model. Then it learns, in this order: frequent
 # letters, short words, names in a line of their own, line breaks of the right length. Meaning does
-# not come in half a minute. The curve is still falling at the end: try more steps. Three runs only,
+# not come in 20 seconds. The curve is still falling at the end: try more steps. Three runs only,
 # so the band says how little the seed matters here and not much else.
 
 # %% [markdown]
@@ -1493,9 +1493,9 @@ check("reorder_document", reorder_document)
 # ### Exercise 19: what the decoder is given
 # *6 minutes, easy, 2 points*
 #
-# While training, the decoder is given the labels shifted to the right: at each place it has seen
-# the labels before it. Labels that shall not count in the loss are −100, PyTorch's own mark; an
-# embedding has no row for that.
+# While training, the decoder is given the labels shifted to the right, as in chapter 07: at each
+# place it has seen the labels before it. One snag is left: labels that shall not count in the loss
+# are −100, PyTorch's own mark, and an embedding has no row for that.
 #
 # 1. Row by row: `start`, then all labels but the last.
 # 2. Where a shifted label is −100, put `padding`.
@@ -1570,7 +1570,7 @@ ax.legend(fontsize=8)
 ax.set_yticks(range(len(conditions)), conditions)
 ax.invert_yaxis()
 ax.set_xlabel("share of misspelt words mended (dots: seeds, bar: mean)")
-ax.set_xlim(0, 1)
+ax.set_xlim(-0.02, 1)
 plt.show()
 print(f"{AGAIN}, seed 0: {here:.2f} here, {mended[AGAIN][0]:.2f} in the record")
 means = {name: sum(scores) / len(scores) for name, scores in mended.items()}
@@ -1692,8 +1692,8 @@ class LlamaLayer(nn.Module):
         keys = turn(keys).repeat_interleave(shared_by, dim=1)
         values = values.repeat_interleave(shared_by, dim=1)
         scores = turn(queries) @ keys.mT / d_head**0.5
-        hidden = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
-        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        future = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
+        weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
         x = x + self.o_proj((weights @ values).transpose(1, 2).flatten(2))
         normed = self.post_attention_layernorm(x)
         return x + self.down_proj(F.silu(self.gate_proj(normed)) * self.up_proj(normed))

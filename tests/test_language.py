@@ -164,6 +164,7 @@ def test_the_record_holds_what_its_script_makes(tmp_path):
     for recorded in (language_records.REPAIRS, language_records.WAYS):
         made = (tmp_path / recorded.name).read_text(encoding="utf-8").splitlines()
         assert made[0] == recorded.read_text(encoding="utf-8").splitlines()[0]
+        assert language_records.seconds_of(recorded) > 0
     repairs = language_records.read_repairs()
     assert list(repairs) == [language_records.NOTHING, *repair.CORRUPTIONS]
     assert {len(scores) for scores in repairs.values()} == {len(script.SEEDS)}

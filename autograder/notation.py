@@ -169,7 +169,7 @@ LOCAL = {
     "12_distillation": (
         "clock exits first_logits layer layer_map loss model optimizer places projection repeats "
         "runs second_logits share shares source space student student_logits student_states "
-        "student_weights swap teacher teacher_logits teacher_states teacher_weights warm_up"
+        "student_weights swap teacher teacher_logits teacher_states teacher_weights warm_up weight"
     ),
     "13_beyond": (
         "content content_mask flops grid languages largest names peak position_keys "

@@ -14,10 +14,13 @@ from attention_course.data.fragment import Pair
 from attention_course.distillation import (
     WordModel,
     attention_of,
+    bytes_on_disk,
     fit,
     from_labels,
     from_logits,
     hard_labels,
+    in_8_bits,
+    in_plain_layers,
     logits_of,
     make_word_task,
     words_for,
@@ -100,8 +103,8 @@ def test_the_played_machine_grows_slower():
 
 def test_points_of_the_chapter():
     exercises = of_chapter("12_distillation")
-    assert len(exercises) == 17
-    assert sum(exercise.points for exercise in exercises.values()) == 48
+    assert len(exercises) == 18
+    assert sum(exercise.points for exercise in exercises.values()) == 51
 
 
 # --- the task ------------------------------------------------------------------------------------
@@ -165,6 +168,32 @@ def test_padding_does_not_change_a_models_answers():
     weights = attention_of(model, one)
     assert weights.shape == (2, 2, len(one), len(one))
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, len(one)))
+
+
+def test_plain_layers_compute_what_pytorchs_do_and_8_bits_come_close():
+    words = TASK.sets["test"][:8].words
+    real = words > 0
+    for norm_first in (True, False):
+        model = small_model()
+        for layer in model.layers:
+            layer.norm_first = norm_first
+        with torch.no_grad():
+            whole = logits_of(model, words)[real]
+            plain = in_plain_layers(model)(words)[real]
+            rounded = in_8_bits(model)(words)[real]
+        torch.testing.assert_close(plain, whole)
+        error = (rounded - whole).norm() / whole.norm()
+        assert 0 < error < 0.1
+
+
+def test_8_bits_leave_the_model_alone_and_make_its_file_smaller():
+    model = WordModel(50, 20, 64, 4, 2).eval()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    rounded = in_8_bits(model)
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+    integers = [t for t in rounded.state_dict().values() if t.dtype == torch.int8]
+    assert len(integers) == 2 * 6 + 1 and all(t.abs().amax(1).eq(127).all() for t in integers)
+    assert bytes_on_disk(rounded) < 0.5 * bytes_on_disk(model)
 
 
 def test_every_signal_moves_a_student_towards_its_aim():

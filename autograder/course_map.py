@@ -32,6 +32,7 @@ NEEDS = {
     "11_electra": ("09",),
     "12_distillation": ("09",),
     "13_beyond": ("03", "05", "09"),
+    "14_capstone": ("05",),
 }
 INTRODUCTION = """\
 # The map of the course

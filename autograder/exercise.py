@@ -83,7 +83,7 @@ class Exercise:
     with several names a tuple. `forbidden` lists library functions (dotted names, or patterns
     such as `*softmax*`) that answers must do without; the text of the exercise must say so.
     `equivalent_mutants` maps a mutant's description, as `make audit` prints it, to the reason why
-    it is not wrong.
+    it is not wrong. `without_mutants` is the reason why there are none at all, or empty.
     """
 
     id: str
@@ -101,6 +101,7 @@ class Exercise:
     forbidden: tuple[str, ...] = ()
     tolerance: Tolerance = field(default_factory=Tolerance)
     equivalent_mutants: Mapping[str, str] = field(default_factory=dict)
+    without_mutants: str = ""
 
     def __post_init__(self) -> None:
         if self.driver not in DRIVERS:

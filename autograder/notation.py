@@ -176,6 +176,7 @@ LOCAL = {
         "position_queries pue query query_mask reach separator small source special target "
         "utilisation watts words"
     ),
+    "14_capstone": "classes model",
 }
 
 

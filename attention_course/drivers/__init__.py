@@ -24,6 +24,7 @@ from attention_course.drivers import (
     steps,
     tensors,
     timing,
+    trained,
     watching,
 )
 from attention_course.outcomes import Outcome, Terms
@@ -65,6 +66,8 @@ DRIVERS: dict[str, Driver] = {
     "counterfactual": Driver(distilling.call_counterfactual, distilling.two_models),
     "sized": Driver(distilling.call_sized),
     "race": Driver(distilling.call_race),
+    "trainer": Driver(trained.call_trainer, tensors.as_tensors),
+    "read_model": Driver(trained.call_with_reader, trained.with_reader),
 }
 
 

@@ -182,8 +182,14 @@ def _is_killed(exercise: Exercise, answer: Answer, source: str, trials: Sequence
 
 
 def check_mutants(report: Report, trials: list[Trial], answer: Answer | None) -> None:
-    """Almost every change of the solution loses points; the list of harmless ones is up to date."""
+    """Almost every change of the solution loses points; the list of harmless ones is up to date.
+
+    An exercise whose answers take seconds says why it has no mutants.
+    """
     if not answer:
+        return
+    if trials[0].exercise.without_mutants:
+        report.notes.append(f"{report.exercise}: no mutants: {trials[0].exercise.without_mutants}.")
         return
     exercise = replace(trials[0].exercise, seconds=MUTANT_SECONDS)
     trials = [trial for trial in trials if trial.seed in MUTANT_SEEDS]

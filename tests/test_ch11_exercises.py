@@ -9,20 +9,38 @@ import torch
 from attention_course.electra import Pretraining
 from autograder.exercises._ch11_flops import STEP_FLOPS
 from autograder.exercises._ch11_head import DiscriminatorHeadReference
+from autograder.exercises._ch11_labels import DISCRIMINATOR_LOSS
 from autograder.exercises._ch11_sampling import SAMPLE_TOKENS
 
 
 @pytest.mark.slow
-def test_the_head_is_that_of_the_published_models():
-    modelling = pytest.importorskip("transformers.models.electra.modeling_electra")
-    from transformers import ElectraConfig
+def test_head_and_loss_are_those_of_the_published_models():
+    transformers = pytest.importorskip("transformers")
 
-    config = ElectraConfig(hidden_size=6, hidden_act="gelu")
-    theirs = modelling.ElectraDiscriminatorPredictions(config).double()
+    torch.manual_seed(0)
+    config = transformers.ElectraConfig(
+        vocab_size=11,
+        embedding_size=4,
+        hidden_size=6,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=8,
+        attn_implementation="eager",
+    )
+    theirs = transformers.ElectraForPreTraining(config).double().eval()
     ours = DiscriminatorHeadReference(6).double()
-    ours.load_state_dict(theirs.state_dict())
-    states = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 6)))
-    assert torch.allclose(ours(states), theirs(states), atol=1e-12)
+    ours.load_state_dict(theirs.discriminator_predictions.state_dict())
+    rng = np.random.default_rng(0)
+    ids = torch.from_numpy(rng.integers(1, 11, size=(3, 5)))
+    replaced = torch.from_numpy(rng.random((3, 5)) < 0.4)
+    counted = torch.arange(5) < torch.tensor([[5], [3], [2]])
+    with torch.no_grad():
+        expected = theirs(ids, attention_mask=counted.long(), labels=replaced.long())
+        states = theirs.electra(ids, attention_mask=counted.long()).last_hidden_state
+        scores = ours(states)
+    assert torch.allclose(scores, expected.logits, atol=1e-12)
+    loss = DISCRIMINATOR_LOSS.reference(logits=scores, replaced=replaced, counted=counted)
+    assert float(loss) == pytest.approx(float(expected.loss), abs=1e-6), "theirs is in float32"
 
 
 def test_samples_have_the_probabilities_of_the_softmax():

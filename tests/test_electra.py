@@ -6,17 +6,26 @@ import numpy as np
 import pytest
 import torch
 
-from attention_course.data.electra_records import read_detections, read_runs
+from attention_course.data.electra_records import (
+    read_detections,
+    read_runs,
+)
 from attention_course.electra import (
     OBJECTIVES,
     Pretraining,
+    corrupted,
     detection,
+    load_pair,
     make_corpus,
     mlm_suspicion,
     pretrain,
     replaced_suspicion,
 )
 from attention_course.electra.corpus import FIRST_WORD, MASK, PADDING, START, padded, tags
+from attention_course.electra.objectives import VARIANTS, second_stage
+from attention_course.electra.training import pretrain_in_stages
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +71,7 @@ def test_objectives_learn_from_padded_batches_as_from_single_sentences(corpus):
     """Padding changes neither what is chosen nor what a place is worth."""
     tokens = padded(corpus.train[:6])
     further = torch.nn.functional.pad(tokens, (0, 3), value=PADDING)
-    for objective in OBJECTIVES:
+    for objective in OBJECTIVES | VARIANTS:
         model = Pretraining(objective, len(corpus.words)).eval()
         assert torch.allclose(
             model.encoder(tokens), model.encoder(further)[:, : tokens.shape[1]], atol=1e-5
@@ -97,6 +106,66 @@ def test_a_run_stops_at_its_budget_and_can_be_repeated(corpus):
     assert last_losses() == last_losses()
 
 
+def test_a_run_may_count_steps_instead(corpus):
+    assert [run.step for run in pretrain("BERT", corpus, [1, 3], seed=0, by="step")] == [1, 3]
+
+
+def test_the_second_stage_starts_from_the_first_one_and_leaves_it_alone(corpus):
+    tokens = padded(corpus.train[:8])
+    first = Pretraining("MLM, only [MASK]", len(corpus.words))
+    model = second_stage(first, seed=0)
+    before = {name: w.clone() for name, w in first.state_dict().items()}
+    for name, copied in model.encoder.state_dict().items():
+        assert torch.equal(copied, first.encoder.state_dict()[name])
+    loss, _, cost = model(tokens)
+    loss.backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    assert all(torch.equal(before[name], w) for name, w in first.state_dict().items())
+    changed = [
+        not torch.equal(w, before[f"encoder.{n}"]) for n, w in model.encoder.named_parameters()
+    ]
+    assert sum(changed) > len(changed) / 2
+    joint = Pretraining("ELECTRA", len(corpus.words), generator_share=1.0)(tokens)[2]
+    assert 0.6 * joint < cost < 0.7 * joint, "the frozen generator has no backward pass"
+
+
+def test_two_stages_cost_what_one_does(corpus):
+    (run,) = pretrain_in_stages(corpus, 2e9, seed=0)
+    assert 2e9 <= run.flops < 2.4e9 and not run.model.generator_learns
+
+
+def test_the_adversarial_generator_is_paid_for_mistakes(corpus):
+    """Same samples: the discriminator learns as in ELECTRA, the generator something else."""
+    tokens, learned = padded(corpus.train[:8]), {}
+    for objective in ("ELECTRA", "adversarial"):
+        torch.manual_seed(0)
+        model = Pretraining(objective, len(corpus.words), seed=0)
+        model(tokens)[0].backward()
+        learned[objective] = [
+            network.blocks[0].wide.weight.grad for network in (model.encoder, model.generator)
+        ]
+    assert torch.equal(learned["ELECTRA"][0], learned["adversarial"][0])
+    assert not torch.allclose(learned["ELECTRA"][1], learned["adversarial"][1])
+    assert 0 < model.baseline < 0.02, "one step of the running mean of losses around 0.7"
+
+
+def test_the_shipped_pair_finds_wrong_words_and_made_the_game():
+    pair, corpus = load_pair(), make_corpus(train=8_000, labelled=2_000, test=300)
+    assert pair.words == corpus.words
+    found = detection(replaced_suspicion, pair.model, corpus)
+    assert found["points"] > 3 * found["chance"]
+    heads = {name.split(".")[0] for name in pair.weights}
+    assert heads == {"generator", "discriminator"}
+    index = {word: i for i, word in enumerate(pair.words)}
+    for sentence in read_detections():
+        ids = torch.tensor([[START, *(index[word] for word in sentence["corrupted"])]])
+        scores = replaced_suspicion(pair.model, ids).sigmoid()[0, 1:]
+        assert np.allclose(scores, sentence["scores"], atol=0.01)
+    made = corrupted(pair, corpus.test[0][0], seed=0)
+    changed = [a != b for a, b in zip(made["original"], made["corrupted"], strict=True)]
+    assert set(np.flatnonzero(changed)) <= set(made["chosen"])
+
+
 def test_pointing_is_chance_before_training(corpus):
     for objective, suspicion in (("BERT", mlm_suspicion), ("ELECTRA", replaced_suspicion)):
         torch.manual_seed(0)
@@ -128,6 +197,9 @@ def test_the_records_are_whole():
     for run in runs:
         assert run["stop"] <= run["tflop"] < 1.01 * run["stop"]
         assert 0.3 < run["tagging"] < 1 and 0.3 < run["acceptability"] <= 1
+
+
+def test_sentences_of_the_game_differ_in_chosen_places_only():
     for sentence in read_detections():
         length = len(sentence["original"])
         assert len(sentence["corrupted"]) == len(sentence["scores"]) == length

@@ -1,4 +1,4 @@
-"""Read what `experiments/electra_ablations.py` recorded."""
+"""Read what `experiments/electra_ablations.py` and `experiments/electra_pair.py` recorded."""
 
 from __future__ import annotations
 
@@ -8,12 +8,30 @@ from typing import Any
 from attention_course.data import runs
 
 RUNS = runs.RECORDS / "electra_ablations.csv"
+WAYS = runs.RECORDS / "electra_ways.csv"
+LONGER = runs.RECORDS / "electra_longer.csv"
+MASKS = runs.RECORDS / "electra_masks.csv"
 DETECTIONS = runs.RECORDS / "electra_detections.json"
 
 
 def read_runs() -> list[dict[str, Any]]:
     """Read the recorded runs: one row for each run and stop; numbers are floats, None if empty."""
     return runs.read_runs(RUNS, texts=("objective",))
+
+
+def read_ways() -> list[dict[str, Any]]:
+    """Read the runs that train the generator in three ways: jointly, before, against."""
+    return runs.read_runs(WAYS, texts=("objective",))
+
+
+def read_longer() -> list[dict[str, Any]]:
+    """Read the longer runs of ELECTRA and BERT."""
+    return runs.read_runs(LONGER, texts=("objective",))
+
+
+def read_masks() -> list[dict[str, Any]]:
+    """Read the runs that differ in what stands in chosen places; `stop` is a number of steps."""
+    return runs.read_runs(MASKS, texts=("objective",))
 
 
 def read_detections() -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from attention_course.electra.corpus import (
     padded,
 )
 from attention_course.electra.model import Encoder
-from attention_course.electra.objectives import Pretraining
+from attention_course.electra.objectives import SHARE, Pretraining
 
 PROBE_SENTENCES, RIDGE = 30, 1.0
 ACCEPTABILITY_LABELS, EPOCHS, BATCH, RATE = 1_000, 8, 32, 1e-3
@@ -76,15 +76,17 @@ def _judged(corpus: Corpus, sentences: Sequence, rng: np.random.Generator) -> li
     return found
 
 
-def acceptability(encoder: Encoder, corpus: Corpus, seed: int) -> float:
+def acceptability(
+    encoder: Encoder, corpus: Corpus, seed: int, count: int = ACCEPTABILITY_LABELS
+) -> float:
     """Share of test sentences judged right after fine-tuning a copy of the whole encoder.
 
-    Half of the sentences have one adjective or verb in a form that does not agree. There are 1,000
-    labels, which `seed` chooses, and the fine-tuning draws from PyTorch's global generator.
+    Half of the sentences have one adjective or verb in a form that does not agree. There are
+    `count` labels, which `seed` chooses; so does the fine-tuning's own chance.
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(corpus.labelled))
-    known = _judged(corpus, [corpus.labelled[i] for i in order], rng)[:ACCEPTABILITY_LABELS]
+    known = _judged(corpus, [corpus.labelled[i] for i in order], rng)[:count]
     asked = _judged(corpus, corpus.test, np.random.default_rng(TEST_SEED))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -157,4 +159,22 @@ def detection(
         "points": (wrong.argmax(dim=1) == places).float().mean().item(),
         "pairs": (best_wrong > best_right).float().mean().item(),
         "chance": (1 / (wrong > -torch.inf).sum(dim=1)).mean().item(),
+    }
+
+
+@torch.no_grad()
+def guessing(model: Pretraining, corpus: Corpus) -> dict[str, float]:
+    """How a generator fills 15 % of the test's words, the same ones for every model.
+
+    Returns:
+        "guessed": share of words that it thinks likeliest and that are right; "entropy": of its
+        distributions, in nats, on average. A low one means that its samples hardly vary.
+    """
+    tokens = padded([ids for ids, _ in corpus.test])
+    draws = torch.rand(tokens.shape, generator=torch.Generator().manual_seed(TEST_SEED))
+    chosen = (draws < SHARE) & (tokens >= FIRST_WORD)
+    log_words = model.eval().generator_logits(tokens, chosen).log_softmax(-1)
+    return {
+        "guessed": (log_words.argmax(-1) == tokens[chosen]).float().mean().item(),
+        "entropy": -(log_words.exp() * log_words).sum(-1).mean().item(),
     }

@@ -30,8 +30,9 @@ INTRODUCTION = """\
 
 Every row is one experiment of this course, in miniature and on a CPU: whether it supports the
 claim, how large the effect was, over several seeds where the text says so, and how long the cell
-took or, marked so, the recorded runs that it reads. A claim that is not supported here may well
-hold at the size at which it was made.
+took or, marked so, the recorded runs that it reads. *Not settled* means that the seeds do not agree
+or lie too close to tell. A claim that is not supported here may well hold at the size at which it
+was made.
 """
 
 

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,6 +114,20 @@ def _the_watch() -> _Watch:
     return _watch
 
 
+@contextlib.contextmanager
+def _interrupts_heard() -> Iterator[None]:
+    """Let interrupts raise KeyboardInterrupt where they are ignored: in programs started with &."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or callable(before):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     """Call `function` in this (main) thread and interrupt it after `seconds` of computing.
 
@@ -122,22 +136,22 @@ def call_with_limit(function: Callable[[], Any], seconds: float) -> Any:
     long C call is only stopped by the notebook's own time limit.
     Raises OutOfTime. Outside the main thread there is nothing to interrupt: no limit applies.
     """
-    interruptible = callable(signal.getsignal(signal.SIGINT))
-    if not interruptible or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         return function()
     watch, limit = _the_watch(), _Limit(seconds)
-    try:
-        watch.add(limit)
+    with _interrupts_heard():
         try:
-            return function()
-        finally:
-            limit.done = True
-            if limit.fired:
-                time.sleep(0.2)  # the interrupt may still be on its way: meet it here
-    except KeyboardInterrupt:
-        limit.done = True  # if it came just before the line above
-        if not limit.fired:
-            raise  # the reader pressed Stop
+            watch.add(limit)
+            try:
+                return function()
+            finally:
+                limit.done = True
+                if limit.fired:
+                    time.sleep(0.2)  # the interrupt may still be on its way: meet it here
+        except KeyboardInterrupt:
+            limit.done = True  # if it came just before the line above
+            if not limit.fired:
+                raise  # the reader pressed Stop
     waited = IDLE_FACTOR * seconds
     raise OutOfTime(f"no answer within {seconds:g} s of computing, or {waited:g} s of waiting")
 

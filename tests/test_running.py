@@ -1,5 +1,6 @@
 import contextlib
 import os
+import signal
 import threading
 import time
 import warnings
@@ -93,6 +94,17 @@ def test_waiting_for_a_busy_machine_costs_nothing_but_waiting_without_end_does()
     assert slept == [None]
     with pytest.raises(OutOfTime):
         call_with_limit(lambda: time.sleep(60), 0.1)
+
+
+def test_the_limit_holds_where_interrupts_are_ignored():
+    """As in a program that a shell started with &."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(OutOfTime):
+            call_with_limit(lambda: time.sleep(5), 0.05)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_that_gets_lost_is_repeated():

@@ -72,11 +72,7 @@ TERMS = {
     "bias": ("β", "(d_model,), or True or False", "what is added; or whether there is a bias"),
     "epsilon": ("ε", "a number", "what keeps a layer norm from dividing by 0"),
     "memory": ("", "(batch, source, d_model)", "vectors from elsewhere: encoder, earlier segments"),
-    "hidden": (
-        "",
-        "(batch, length, d_model)",
-        "vectors that layers gave; in 07 and 09 also d_hidden",
-    ),
+    "hidden": ("", "(batch, length, d_model)", "vectors that layers gave"),
     "states": ("", "(batch, length, d_model)", "what comes out of an encoder"),
     "cache": ("", "keys and values", "what earlier steps have computed"),
     "logits": ("", "(..., classes)", "a model's scores of classes or words, before the softmax"),

@@ -16,7 +16,7 @@
 # |---|---|---|
 # | 1 Two stacks | 10 | |
 # | 2 Cross-attention | 20 | 3 |
-# | 3 The decoder's block | 25 | 6 |
+# | 3 The decoder's block | 30 | 6 |
 # | 4 Training: all steps at once | 45 | 9 |
 # | 5 The whole model | 25 | 4 |
 # | 6 A small piece of French | 25 | 2 |
@@ -24,7 +24,7 @@
 # | 8 Writing word by word | 45 | 8 |
 # | 9 One vector, looking back, attention only | 10 | |
 # | Recap | 5 | |
-# | **in all** | **235** | **35** |
+# | **in all** | **240** | **35** |
 # | Challenge: beam search | 40 more | 4 more |
 #
 # That is two sittings: sections 1 to 5, and 6 to the end.
@@ -224,12 +224,12 @@ for name, tensor in case["inputs"].items():
 class DecoderBlock(nn.Module):
     """Causal self-attention, cross-attention, MLP; each with a residual and a norm after it."""
 
-    def __init__(self, d_model, heads, hidden):
+    def __init__(self, d_model, heads, d_hidden):
         super().__init__()
         self.self_attn = nn.MultiheadAttention(d_model, heads, batch_first=True)
         self.multihead_attn = nn.MultiheadAttention(d_model, heads, batch_first=True)
-        self.linear1 = nn.Linear(d_model, hidden)
-        self.linear2 = nn.Linear(hidden, d_model)
+        self.linear1 = nn.Linear(d_model, d_hidden)
+        self.linear2 = nn.Linear(d_hidden, d_model)
         self.norm1 = nn.LayerNorm(d_model)
         self.norm2 = nn.LayerNorm(d_model)
         self.norm3 = nn.LayerNorm(d_model)
@@ -528,7 +528,7 @@ def sinusoids(length, d_model):
 # 1. Parts, with these names: `source_embedding` and `target_embedding` (`nn.Embedding`), `encoder`
 #    (a `nn.ModuleList` of `layers` layers `nn.TransformerEncoderLayer`), `encoder_norm`
 #    (`nn.LayerNorm`), `decoder` (a `nn.ModuleList` of `nn.TransformerDecoderLayer`),
-#    `decoder_norm`. Each layer has weights of its own; all take `d_model, heads, hidden` and
+#    `decoder_norm`. Each layer has weights of its own; all take `d_model, heads, d_hidden` and
 #    `dropout=0.0, batch_first=True, norm_first=True` (pre-LN: it trains more easily, and needs the
 #    two last norms).
 # 2. Words become embedding · √d_model + `sinusoids`, on both sides. The first word has position 0.
@@ -548,7 +548,7 @@ def sinusoids(length, d_model):
 class EncoderDecoder(nn.Module):
     """A translator made of PyTorch's layers, with a tied output."""
 
-    def __init__(self, source_words, target_words, d_model, heads, hidden, layers):
+    def __init__(self, source_words, target_words, d_model, heads, d_hidden, layers):
         super().__init__()
         self.source_embedding = nn.Embedding(source_words, d_model)
         self.target_embedding = nn.Embedding(target_words, d_model)
@@ -557,10 +557,10 @@ class EncoderDecoder(nn.Module):
         options = {"dropout": 0.0, "batch_first": True, "norm_first": True}
         ### BEGIN SOLUTION
         self.encoder = nn.ModuleList(
-            nn.TransformerEncoderLayer(d_model, heads, hidden, **options) for _ in range(layers)
+            nn.TransformerEncoderLayer(d_model, heads, d_hidden, **options) for _ in range(layers)
         )
         self.decoder = nn.ModuleList(
-            nn.TransformerDecoderLayer(d_model, heads, hidden, **options) for _ in range(layers)
+            nn.TransformerDecoderLayer(d_model, heads, d_hidden, **options) for _ in range(layers)
         )
         ### END SOLUTION
 
@@ -890,9 +890,10 @@ print(
 )
 
 # %% [markdown]
-# Heads differ, and which ones align differs from run to run. A head that does not align is not
-# useless: it may look for the subject to agree with, or for "pas". And one word of warning: that
-# attention *points* somewhere does not prove that the word there *causes* the output.
+# Heads differ. Nothing in the training says which ones should align, so expect others from another
+# seed. A head that does not align is not useless: it may look for the subject to agree with, or for
+# "pas". And one word of warning: that attention *points* somewhere does not prove that the word
+# there *causes* the output.
 #
 # One sentence, all heads averaged. Hover over a row, or walk with the arrow keys.
 
@@ -1008,8 +1009,8 @@ check("greedy_decode", greedy_decode)
 #
 # Greedy decoding as above feeds the whole prefix into the decoder again and again. But with a
 # causal mask, what was computed for earlier places never changes! So keep their keys and values:
-# the **cache**. For cross-attention it is simpler still: its keys and values depend on the source
-# only.
+# the **cache** (chapter 06 has it for one layer of self-attention, and measures the time). For
+# cross-attention it is simpler still: its keys and values depend on the source only.
 #
 # How many positions are projected for keys and values until word n is written? Predict the three
 # curves: without a cache, with one for cross-attention only, with both.
@@ -1163,10 +1164,11 @@ check("cached_step", cached_step)
 # ## 9 One vector, looking back, attention only
 #
 # Chapter 02 began with a decoder that gets one vector, and one that looks back. Here are both as
-# recurrent networks: one GRU reads, one writes. (Sutskever et al. 2014 did this with deep LSTMs;
-# the second looks back by the dot products of Luong et al. 2015.) Beside them stands a small
-# transformer: about the same number of parameters, the same 3,000 pairs, the same number of steps.
-# Each has its own learning rate, the better of two tried on another seed.
+# recurrent networks: one GRU (an RNN that learns what of its state to keep) reads, one writes.
+# (Sutskever et al. 2014 did this with deep LSTMs, which keep a state in a like way; the second
+# looks back by the dot products of Luong et al. 2015.) Beside them stands a small transformer:
+# about the same number of parameters, the same 3,000 pairs, the same number of steps. Each has its
+# own learning rate, the better of two tried on another seed.
 #
 # Predict the order of the three, and which of them suffers most from long sentences.
 #
@@ -1236,9 +1238,9 @@ report(
 # that has little to do with the source. One look back per step is enough to change that. The second
 # comparison is less safe than the bars look: the runs of the recurrent network with attention lie
 # far apart, and its better ones reach what attention alone reaches. So read no general order off
-# this picture. The paper's case rests on parallel hardware and much more
-# data (Vaswani et al., Sections 4 and 6.1); GRUs walk through each sentence step by step, in
-# training, too. That is not measured here.
+# this picture. The paper's case rests on parallel hardware and much more data (Vaswani et al.,
+# Sections 4 and 6.1); GRUs walk through each sentence step by step, in training, too. That is not
+# measured here.
 
 # %% [markdown]
 # ## Common mistakes
@@ -1265,7 +1267,8 @@ report(
 # - Cross-attention can be read as an alignment, and on known data one can say how well.
 # - 95 % and more on new sentences does not mean that the rule was learned: longer ones break.
 #
-# The challenge below lets the decoder keep several sentences alive.
+# Next: the decoder alone, as a model that writes. The challenge below lets it keep several
+# sentences alive.
 
 # %% [markdown]
 # ## Challenge: beam search

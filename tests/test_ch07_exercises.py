@@ -153,8 +153,8 @@ def test_one_beam_is_greedy_and_scores_are_those_of_the_tokens():
 
 def test_the_layer_itself_may_not_be_called():
     class Inherited(nn.TransformerDecoderLayer):
-        def __init__(self, d_model, heads, hidden):
-            super().__init__(d_model, heads, hidden, dropout=0.0, batch_first=True)
+        def __init__(self, d_model, heads, d_hidden):
+            super().__init__(d_model, heads, d_hidden, dropout=0.0, batch_first=True)
 
         def forward(self, x, memory, memory_mask):
             future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)

@@ -13,8 +13,8 @@ from autograder.exercises._ch07_parts import draw_source_mask, draw_weights, sha
 class DecoderBlockReference(nn.TransformerDecoderLayer):
     """PyTorch's own layer, with masks the other way round."""
 
-    def __init__(self, d_model, heads, hidden):
-        super().__init__(d_model, heads, hidden, dropout=0.0, batch_first=True)
+    def __init__(self, d_model, heads, d_hidden):
+        super().__init__(d_model, heads, d_hidden, dropout=0.0, batch_first=True)
 
     def forward(self, x, memory, memory_mask):
         """Post-LN decoder layer."""
@@ -25,13 +25,13 @@ class DecoderBlockReference(nn.TransformerDecoderLayer):
 
 def decoder_block_cases(rng):
     """Unequal lengths; padded sources with poison; a longer and a shorter source; one place."""
-    for group, batch, target, source, heads, d_head, hidden, about in (
+    for group, batch, target, source, heads, d_head, d_hidden, about in (
         ("values", 2, 3, 4, 3, 2, 7, "no padding, a longer source"),
         ("padding", 2, 5, 4, 2, 3, 8, "padded sources, shorter than the target"),
         ("edges", 2, 1, 5, 3, 2, 7, "one place"),
     ):
         d_model = heads * d_head
-        build = {"d_model": d_model, "heads": heads, "hidden": hidden}
+        build = {"d_model": d_model, "heads": heads, "d_hidden": d_hidden}
         memory = rng.normal(size=(batch, source, d_model))
         mask = draw_source_mask(rng, batch, source)
         if group != "padding":
@@ -55,11 +55,11 @@ class _Block(nn.Module):
 
     activation = staticmethod(torch.relu)
 
-    def __init__(self, d_model, heads, hidden):
+    def __init__(self, d_model, heads, d_hidden):
         super().__init__()
         self.self_attn = nn.MultiheadAttention(d_model, heads, batch_first=True)
         self.multihead_attn = nn.MultiheadAttention(d_model, heads, batch_first=True)
-        self.linear1, self.linear2 = nn.Linear(d_model, hidden), nn.Linear(hidden, d_model)
+        self.linear1, self.linear2 = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model)
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d_model) for _ in range(3))
 
     def hidden_places(self, length):

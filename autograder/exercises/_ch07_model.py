@@ -22,16 +22,16 @@ def _sinusoids(length, d_model):
 class _Parts(nn.Module):
     """Embeddings, layers and norms under the names of the contract."""
 
-    def __init__(self, source_words, target_words, d_model, heads, hidden, layers):
+    def __init__(self, source_words, target_words, d_model, heads, d_hidden, layers):
         super().__init__()
         options = {"dropout": 0.0, "batch_first": True, "norm_first": True}
         self.source_embedding = nn.Embedding(source_words, d_model)
         self.target_embedding = nn.Embedding(target_words, d_model)
         self.encoder = nn.ModuleList(
-            nn.TransformerEncoderLayer(d_model, heads, hidden, **options) for _ in range(layers)
+            nn.TransformerEncoderLayer(d_model, heads, d_hidden, **options) for _ in range(layers)
         )
         self.decoder = nn.ModuleList(
-            nn.TransformerDecoderLayer(d_model, heads, hidden, **options) for _ in range(layers)
+            nn.TransformerDecoderLayer(d_model, heads, d_hidden, **options) for _ in range(layers)
         )
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
 
@@ -88,7 +88,7 @@ def encoder_decoder_cases(rng):
             "target_words": 7,
             "d_model": 6,
             "heads": heads,
-            "hidden": 8,
+            "d_hidden": 8,
             "layers": layers,
         }
         words = rng.integers(1, 9, size=(batch, source))
@@ -298,8 +298,8 @@ class through_nn_transformer(_Parts):
 class with_two_methods(_Parts):
     """Right: a method for each half, positions as a buffer."""
 
-    def __init__(self, source_words, target_words, d_model, heads, hidden, layers):
-        super().__init__(source_words, target_words, d_model, heads, hidden, layers)
+    def __init__(self, source_words, target_words, d_model, heads, d_hidden, layers):
+        super().__init__(source_words, target_words, d_model, heads, d_hidden, layers)
         self.register_buffer("places", _sinusoids(50, d_model), persistent=False)
 
     def encode(self, source):

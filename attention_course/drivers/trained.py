@@ -44,8 +44,9 @@ def call_trainer(
     """Let the candidate train a model, and ask it about new sequences, (groups, size, length).
 
     All sequences of a group have the same label, which is not in the kernel. Gives for each group
-    the class that at least `FLOOR` of its sequences get, or `UNDECIDED`; whether a second run gives
-    the same logits; and whether more padding, up to `longest` places, does.
+    the class that at least `FLOOR` of its sequences get, or `UNDECIDED` (for all groups, if it is
+    most of them); whether a second run gives the same logits; and whether more padding, up to
+    `longest` places, does.
     """
     import torch
     from torch import nn
@@ -64,6 +65,8 @@ def call_trainer(
         ones = logits.argmax(dim=1).reshape(count, size).double().mean(dim=1)
         answers = torch.full((count,), UNDECIDED)
         answers[ones >= FLOOR], answers[ones <= 1 - FLOOR] = 1, 0
+        if 2 * (answers == UNDECIDED).sum() > count:
+            answers[:] = UNDECIDED  # who guesses is sure of some group by luck
         return answers, _same(logits, _logits(model, new)), _same(logits, _logits(model, wider))
 
 

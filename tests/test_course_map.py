@@ -45,6 +45,13 @@ def test_the_places_on_the_map_hold_all_points_of_a_chapter(name):
 
 
 @pytest.mark.parametrize("name", master_names())
+def test_the_first_page_states_the_minutes_of_a_chapter(name):
+    rows = (ROOT / "README.md").read_text("utf-8").splitlines()
+    (row,) = (row for row in rows if f"(course/{name}/{name}.ipynb)" in row)
+    assert row.endswith(f"| {CHAPTERS[name].minutes} min |")
+
+
+@pytest.mark.parametrize("name", master_names())
 def test_every_chapter_but_the_first_says_what_it_needs(name):
     assert (name in course_map.NEEDS) == (name != "01_shapes")
     numbers = {other[:2] for other in master_names()}

@@ -163,8 +163,10 @@ def _take(cells: list[tuple[str, str]], part: Part) -> tuple[dict[str, str], dic
         raise NotTaken("its cell is not in the notebook")
     try:
         ast.parse(cells[place][1])
-    except (SyntaxError, ValueError) as error:
-        raise NotTaken(f"it is no Python ({error})") from None
+    except SyntaxError as error:
+        raise NotTaken(f"it is no Python: {error.msg}, line {error.lineno} of its cell") from None
+    except ValueError as error:
+        raise NotTaken(f"it is no Python: {error}") from None
     imports: dict[str, str] = {}
     known: dict[str, str] = {}
     for _, source in (*reversed(cells[place + 1 :]), *cells[: place + 1]):

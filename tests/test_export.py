@@ -79,7 +79,9 @@ def test_with_no_other_notebook_everything_stands_in(tmp_path):
 
 SOFTMAX = "def softmax(scores, axis):\n    return np.exp(scores) * FACTOR"
 BROKEN = {
-    "it is no Python": [("softmax", "def softmax(scores axis):")],
+    "it is no Python: invalid syntax, line 2 of its cell": [
+        ("softmax", "def softmax(scores, axis):\n    return x y"),
+    ],
     "its cell is not in the notebook": ["x = 1"],
     "its cell does not define `softmax`": [("softmax", "def soft_max(scores, axis): ...")],
     "it uses `FACTOR`, which": ["import numpy as np\nFACTOR = np.ones(3)", ("softmax", SOFTMAX)],

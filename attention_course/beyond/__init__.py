@@ -5,7 +5,7 @@ both streams of an ordered reader run as one sequence of twice the length.
 """
 
 from attention_course.beyond.moved import KINDS, train_moved
-from attention_course.beyond.pairs import PAIRS, train_pairs
+from attention_course.beyond.pairs import phrases_of, train_pairs
 from attention_course.beyond.recall import train_recall
 
-__all__ = ["KINDS", "PAIRS", "train_moved", "train_pairs", "train_recall"]
+__all__ = ["KINDS", "phrases_of", "train_moved", "train_pairs", "train_recall"]

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attention_course.beyond.drawing import draw_start
 from attention_course.language.training import fit
 
 SYMBOLS, LENGTH, BACK = 12, 12, 2
@@ -42,8 +43,8 @@ class MovedReader(nn.Module):
         )
         self.projections = nn.Linear(WIDTH, 3 * WIDTH)
         self.mlp = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, SYMBOLS))
-        for parameter in (self.words.weight, self.projections.weight, self.mlp[1].weight):
-            nn.init.normal_(parameter, std=0.3, generator=generator)
+        for part in (self.words, self.projections, self.mlp):
+            draw_start(part, 0.3, generator)
 
     def forward(self, tokens: Tensor, start: int) -> Tensor:
         """Give scores, (batch, LENGTH, SYMBOLS), for texts (batch, LENGTH) that start there."""

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attention_course.beyond.drawing import draw_start
 from attention_course.language.training import fit
 
 SYMBOLS, SEGMENT, DISTANCE = 12, 8, 12
@@ -32,9 +33,7 @@ class ReaderLayer(nn.Module):
         self.mlp = nn.Sequential(
             nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width)
         )
-        for parameter in self.parameters():
-            if parameter.ndim > 1:
-                nn.init.normal_(parameter, std=0.1, generator=generator)
+        draw_start(self, 0.1, generator)
 
     def forward(self, x: Tensor, memory: Tensor) -> Tensor:
         """x: (batch, length, width), memory: (batch, memory, width); gives the shape of x."""
@@ -61,7 +60,7 @@ class Reader(nn.Module):
         nn.init.normal_(self.embedding.weight, generator=generator)
         self.layers = nn.ModuleList(ReaderLayer(WIDTH, HEADS, generator) for _ in range(layers))
         self.to_scores = nn.Linear(WIDTH, SYMBOLS)
-        nn.init.normal_(self.to_scores.weight, std=0.1, generator=generator)
+        draw_start(self.to_scores, 0.1, generator)
 
     def forward(self, tokens: Tensor, memories: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         """Read one segment, (batch, length); give scores and what is kept for the next one."""

@@ -12,19 +12,26 @@ from attention_course.judging import Case
 from autograder.case_making import draw_mask, draw_sizes
 from autograder.exercise import Exercise, Group, Misconception
 
+BATCH = 2
+
 
 def masking_effect_cases(rng):
     """All keys visible; some hidden; queries that see a single key."""
 
     def inputs(make_mask):
-        s = draw_sizes(rng, "batch", "queries", "keys", "d_k", "d_v", among=(2, 3, 4, 5, 6))
-        mask = make_mask(s.batch, s.queries, s.keys)
+        s = draw_sizes(rng, "queries", "keys", "d_k", "d_v", among=(3, 4, 5, 6))
         return {
-            "queries": 1.5 * rng.normal(size=(s.batch, s.queries, s.d_k)),
-            "keys": rng.normal(size=(s.batch, s.keys, s.d_k)),
-            "values": rng.normal(size=(s.batch, s.keys, s.d_v)) + 0.7,
-            "mask": mask,
+            "queries": 1.5 * rng.normal(size=(BATCH, s.queries, s.d_k)),
+            "keys": rng.normal(size=(BATCH, s.keys, s.d_k)),
+            "values": rng.normal(size=(BATCH, s.keys, s.d_v)) + 0.7,
+            "mask": make_mask(BATCH, s.queries, s.keys),
         }
+
+    def several(*shape):
+        mask = draw_mask(rng, *shape)
+        hidden = rng.integers(shape[-1], size=(*shape[:-1], 1))
+        alone = mask.sum(axis=-1, keepdims=True) == 1  # those see all keys but one
+        return np.where(alone, np.arange(shape[-1]) != hidden, mask)
 
     def single(*shape):
         mask = draw_mask(rng, *shape)
@@ -32,7 +39,7 @@ def masking_effect_cases(rng):
         return mask
 
     yield Case("values", inputs(lambda *shape: np.ones(shape, dtype=bool)), "all keys are visible")
-    yield Case("values", inputs(lambda *shape: draw_mask(rng, *shape)), "some are hidden already")
+    yield Case("values", inputs(several), "some are hidden already")
     yield Case("single", inputs(single), "queries that see a single key")
 
 

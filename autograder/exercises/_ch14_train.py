@@ -143,6 +143,16 @@ def table_too_short(tokens, labels, longest):
     return Changed(find_rule(tokens, labels), with_places)
 
 
+def rows_cut_short(tokens, labels, longest):
+    """A slice of the rows, which ends where the training batches end."""
+    rows = torch.zeros(tokens.shape[1], 2)
+
+    def with_places(logits, tokens):
+        return logits + 0 * (torch.zeros(*tokens.shape, 2) + rows[: tokens.shape[1]]).sum()
+
+    return Changed(find_rule(tokens, labels), with_places)
+
+
 class SmallReader(nn.Module):
     """Right: a [CLS] vector in front, one post-LN layer, waves for positions."""
 
@@ -233,6 +243,11 @@ TRAIN_READER = Exercise(
         Misconception(
             table_too_short,
             "The model has no positions beyond the training batches' width.",
+            "What is the argument `longest` for?",
+        ),
+        Misconception(
+            rows_cut_short,
+            "The model has fewer rows of positions than a wider batch has places.",
             "What is the argument `longest` for?",
         ),
     ),

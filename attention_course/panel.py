@@ -122,7 +122,7 @@ def as_html(
     """Render a verdict as an HTML panel. All text is escaped; it contains no script."""
     colour = _COLOURS.get(verdict.status, _OTHER_COLOUR)
     sign = "\u2713" if verdict.status == "passed" else "\u2717"
-    groups = "".join(f"<li>{html.escape(line)}</li>" for line in _group_lines(verdict, with_points))
+    groups = "".join(f"<li>{_marked(line)}</li>" for line in _group_lines(verdict, with_points))
     body = "".join(
         f'<tr style="background:none"><th style="{_CELL};padding-right:12px;white-space:nowrap">'
         f"{html.escape(label)}</th>"

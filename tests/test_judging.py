@@ -91,6 +91,14 @@ def test_text_and_html_say_the_same():
     assert "result[1] is 2" in text
 
 
+def test_names_are_shown_as_code_in_groups_too():
+    groups = {"base": (2, "plain `x`"), "edge": (1, "negative numbers")}
+    seen = outcomes(right)
+    found = judge("e", groups, CASES, seen, outcomes(right), lambda: MISTAKES, Tolerance())
+    assert "<li>plain <code>x</code>: ok</li>" in as_html(found)
+    assert "plain `x`: ok" in as_text(found)
+
+
 def test_html_is_escaped():
     def candidate(x):
         raise ValueError("<script>alert(1)</script>")

@@ -62,10 +62,10 @@ function render({ model, el }) {
     set(svg, { viewBox: `0 0 ${width} ${top + layers * down + 40}`, height: top + layers * down + 40 });
     const oldest = Math.min(...rows[layers]);
     const old = [...rows[layers]].filter((p) => p < start(place)).length;
-    const said = `Place ${place} is number ${place - start(place)} of its segment: one layer reaches ${plural(place - first(place), "place")} back, ` +
+    const said = `Place ${place} is place ${place - start(place)} of its segment, counted from 0: one layer reaches ${plural(place - first(place), "place")} back, ` +
       `${plural(layers, "layer")} ${plural(place - oldest, "place")}, down to the word at ${oldest}.`;
     set(svg, { "aria-label": `Rows of places, the words below. ${said}` });
-    status.textContent = `${said} ${old ? `${plural(old, "word")} of earlier segments ${old === 1 ? "is" : "are"} used, but get no gradient from here.`
+    status.textContent = `${said} ${old ? `Of earlier segments, ${plural(old, "word")} ${old === 1 ? "is" : "are"} used, without a gradient from here.`
       : memory ? "Nothing of earlier segments is used." : "Without a memory, nothing before the segment is seen."}`;
   }
   return follow(model, names, draw);

@@ -29,7 +29,7 @@ def test_memory_window(module_notebook):
     figure, status = live(nb, 0, "lm-memory")
     keep(figure, "memory_window")
     assert "one layer reaches 7 places back, 2 layers 11 places" in status.inner_text()
-    assert "8 words of earlier segments are used, but get no gradient" in status.inner_text()
+    assert "Of earlier segments, 8 words are used, without a gradient" in status.inner_text()
     assert figure.locator("circle.lm-trained[data-row='2']").count() == 4
     memory = figure.get_by_role("slider", name="memory")
     with picture_changes(figure):
@@ -39,7 +39,7 @@ def test_memory_window(module_notebook):
     assert "Without a memory, nothing before the segment is seen" in status.inner_text()
     assert figure.locator("circle.lm-old").count() == 0
     figure.locator("circle[data-row='0'][data-place='5']").click()
-    assert "Place 5 is number 1 of its segment" in status.inner_text()
+    assert "Place 5 is place 1 of its segment" in status.inner_text()
     assert "0 2 5" in nb.run_cell(1)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
 
 from attention_course.data.electra_records import (
     read_detections,
+    read_masks,
     read_runs,
+    read_ways,
 )
 from attention_course.electra import (
     OBJECTIVES,
@@ -189,14 +193,40 @@ def test_masking_in_turn_asks_about_the_hidden_word(corpus):
 def test_the_records_are_whole():
     runs = read_runs()
     main = [run for run in runs if run["generator_share"] in (None, 0.5)]
-    cells = [(r["objective"], r["generator_share"], r["seed"], r["stop"]) for r in runs]
-    assert len(set(cells)) == len(cells)
     wanted = {(objective, seed) for objective in OBJECTIVES for seed in (0, 1, 2)}
     for stop in {run["stop"] for run in runs}:
         assert {(r["objective"], r["seed"]) for r in main if r["stop"] == stop} == wanted
-    for run in runs:
-        assert run["stop"] <= run["tflop"] < 1.01 * run["stop"]
-        assert 0.3 < run["tagging"] < 1 and 0.3 < run["acceptability"] <= 1
+    ways = read_ways()
+    for some in (runs, ways):
+        cells = [(r["objective"], r["generator_share"], r["seed"], r["stop"]) for r in some]
+        assert len(set(cells)) == len(cells)
+        for run in some:
+            assert run["stop"] <= run["tflop"] < 1.01 * run["stop"]
+            assert 0.3 < run["tagging"] < 1 and 0.3 < run["acceptability"] <= 1
+    assert {r["objective"] for r in ways} == {"ELECTRA", "two stages", "adversarial"}
+    assert min(Counter(r["objective"] for r in ways).values()) >= 3
+
+
+def test_the_same_run_in_two_records_has_the_same_numbers():
+    """Its seed makes a run: ELECTRA stands in both, recorded hours apart."""
+    first = {r["seed"]: r for r in read_runs() if r["stop"] == 0.3 and is_plain(r)}
+    again = {r["seed"]: r for r in read_ways() if is_plain(r)}
+    for seed, run in again.items():
+        assert run["step"] == first[seed]["step"]
+        assert run["tagging"] == pytest.approx(first[seed]["tagging"], abs=0.01)
+
+
+def is_plain(run):
+    return run["objective"] == "ELECTRA" and run["generator_share"] == 0.5
+
+
+def test_masks_are_compared_after_equal_steps():
+    runs = read_masks()
+    assert len({run["step"] for run in runs}) == 1
+    seeds = {run["seed"] for run in runs}
+    names = {run["objective"] for run in runs}
+    assert names == {"MLM, only [MASK]", "BERT", "Replace MLM"} and len(seeds) >= 3
+    assert len(runs) == len(names) * len(seeds)
 
 
 def test_sentences_of_the_game_differ_in_chosen_places_only():

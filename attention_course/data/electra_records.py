@@ -9,7 +9,6 @@ from attention_course.data import runs
 
 RUNS = runs.RECORDS / "electra_ablations.csv"
 WAYS = runs.RECORDS / "electra_ways.csv"
-LONGER = runs.RECORDS / "electra_longer.csv"
 MASKS = runs.RECORDS / "electra_masks.csv"
 DETECTIONS = runs.RECORDS / "electra_detections.json"
 
@@ -22,11 +21,6 @@ def read_runs() -> list[dict[str, Any]]:
 def read_ways() -> list[dict[str, Any]]:
     """Read the runs that train the generator in three ways: jointly, before, against."""
     return runs.read_runs(WAYS, texts=("objective",))
-
-
-def read_longer() -> list[dict[str, Any]]:
-    """Read the longer runs of ELECTRA and BERT."""
-    return runs.read_runs(LONGER, texts=("objective",))
 
 
 def read_masks() -> list[dict[str, Any]]:

@@ -68,12 +68,27 @@ def record_runs(
         say(f"done after {time.process_time() / 60:.1f} minutes of computing")
 
 
-def recording_options(description: str) -> argparse.Namespace:
-    """Read a recording script's command line: `folder` to write into, `small` for a trial run."""
+def recording_options(description: str, names: Iterable[str] = ()) -> argparse.Namespace:
+    """Read a recording script's command line.
+
+    Args:
+        description: what the script records, for `--help`.
+        names: of the script's experiments, if it has several.
+
+    Returns:
+        `folder` to write into, `small` for a trial run, and which `names` to record: all of them
+        if none was given.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--folder", type=Path, default=RECORDS, help="where to write")
     parser.add_argument("--try", dest="small", action="store_true", help="seconds, not minutes")
-    return parser.parse_args()
+    if names := list(names):
+        parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
+    options = parser.parse_args()
+    options.names = getattr(options, "names", None) or names
+    if unknown := set(options.names) - set(names):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    return options
 
 
 def read_runs(

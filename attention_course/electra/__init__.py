@@ -2,7 +2,6 @@
 
 from attention_course.data.electra_records import (
     read_detections,
-    read_longer,
     read_masks,
     read_runs,
     read_ways,
@@ -34,7 +33,6 @@ __all__ = [
     "mlm_suspicion",
     "pretrain",
     "read_detections",
-    "read_longer",
     "read_masks",
     "read_runs",
     "read_ways",

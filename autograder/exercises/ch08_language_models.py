@@ -6,13 +6,14 @@ from autograder.exercises._ch08_bart import MASK_AND_DELETE, TEXT_INFILLING
 from autograder.exercises._ch08_bpe import BPE_TRAIN
 from autograder.exercises._ch08_buckets import RELATIVE_BUCKET
 from autograder.exercises._ch08_decode import BPE_DECODE
-from autograder.exercises._ch08_draw import DRAW_TOKEN, REPETITION_PENALTY
+from autograder.exercises._ch08_draw import DRAW_TOKEN
 from autograder.exercises._ch08_encode import BPE_ENCODE
 from autograder.exercises._ch08_generate import GENERATE
 from autograder.exercises._ch08_gpt import GPT
 from autograder.exercises._ch08_llama import LLAMA_LAYER
 from autograder.exercises._ch08_loss import NEXT_TOKEN_LOSS, PERPLEXITY
 from autograder.exercises._ch08_masks import SEQUENCE_MASK
+from autograder.exercises._ch08_penalty import REPETITION_PENALTY
 from autograder.exercises._ch08_reorder import BART_DECODER_INPUT, REORDER_DOCUMENT
 from autograder.exercises._ch08_t5 import SPAN_CORRUPTION
 from autograder.exercises._ch08_top_k import TOP_K_FILTER

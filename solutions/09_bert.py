@@ -1134,7 +1134,8 @@ check("fill_one_by_one", fill_one_by_one)
 #
 # "I fly to [MASK] [MASK] tomorrow." *New York* would fit, and *Los Angeles*. Filled independently,
 # *Los York* comes out as well: each blank only knows what is likely *by itself*. This is one of the
-# reasons that Yang et al. (2019, *XLNet*, Section 2.5) give for another way of training.
+# reasons that Yang et al. (2019, *XLNet*) give for another way of training; chapter 13 tries it on
+# the same sentences.
 #
 # In our fragment the same happens with number: "the [MASK] [MASK] the apples ." could be *girl
 # takes* or *girls take*. We blank noun and verb in new sentences, let the tiny BERT draw both at

@@ -33,7 +33,7 @@
 # - Z. Dai et al. (2019), *Transformer-XL: Attentive Language Models beyond a Fixed-Length Context*,
 #   Sections 3.2 and 3.3, Appendix B;
 # - Z. Yang et al. (2019), *XLNet: Generalized Autoregressive Pretraining for Language
-#   Understanding*, Sections 2.2, 2.3 and 2.6;
+#   Understanding*, Section 2;
 # - P. He et al. (2021), *DeBERTa: Decoding-enhanced BERT with Disentangled Attention*, Section 3.1;
 # - Z. Lan et al. (2020), *ALBERT: A Lite BERT for Self-supervised Learning of Language
 #   Representations*, Section 3.1;
@@ -429,7 +429,7 @@ print(
 #
 # BERT hides some words and predicts each of them from what is left open. Two words hidden at the
 # same time do not see each other, so the model cannot say that they belong together: "New York" and
-# "Los Angeles" are possible, and then "New Angeles" seems possible, too (Yang et al., Section 2.6).
+# "Los Angeles" are possible, and then "New Angeles" seems possible, too (Yang et al.).
 # A left-to-right model has no such trouble, but sees only the left.
 #
 # XLNet predicts **one word after the other, in a random order**. The words stay at their places;

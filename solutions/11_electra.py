@@ -127,7 +127,8 @@ replaced_game()
 # 1. Words are the places where `tokens` is at least `first_word`. Nothing else is ever chosen.
 # 2. In each row with n words choose k of them: k = `share` · n **rounded down, but at least 1**.
 #    Every row has a word.
-# 3. Choose the k words of the row with the largest `scores`. No two are equal; they may be negative.
+# 3. Choose the k words of the row with the largest `scores`. No two are equal; they may be
+#    negative.
 # 4. Return a bool tensor, True where chosen.
 #
 # Example: scores `[[9., .2, .7, .4, 8.]]`, tokens `[[2, 5, 6, 5, 0]]`, first word 4, share 0.5:
@@ -520,12 +521,14 @@ print(f"discriminator, knowing nothing: {entropy:.2f} nats (one word in ten is r
 runs = [run for run in read_runs() if run["objective"] == "ELECTRA"]
 trained = [run for run in runs if run["stop"] == max(run["stop"] for run in runs)]
 for name, loss in (("generator", "generator_loss"), ("discriminator", "own_loss")):
-    print(f"{name}, after the runs of section 8: {np.mean([run[loss] for run in trained]):.2f} nats")
+    print(
+        f"{name}, after the runs of section 8: {np.mean([run[loss] for run in trained]):.2f} nats"
+    )
 
 # %% [markdown]
-# A yes-or-no question holds few nats, so its loss is small by nature, before training and after. (The
-# runs of section 8 know 154 words, so their generators began at log 154 = 5.04.) In the paper λ = 50
-# was the best of the values tried. It is no law: the small runs of this chapter use 5.
+# A yes-or-no question holds few nats, so its loss is small by nature, before training and after.
+# (The runs of section 8 know 154 words, so their generators began at log 154 = 5.04.) In the paper
+# λ = 50 was the best of the values tried. It is no law: the small runs of this chapter use 5.
 
 # %% [markdown]
 # ## 4 What the two share
@@ -684,7 +687,8 @@ for labels in (100, 400):
 
 # %% tags=["explorer"]
 first = 0
-replaced_game([corrupted(pair, ids, seed) for seed, (ids, _) in enumerate(corpus.test[first:][:12])])
+some = corpus.test[first : first + 12]
+replaced_game([corrupted(pair, ids, seed) for seed, (ids, _) in enumerate(some)])
 
 # %% [markdown]
 # ## 5 What a step costs
@@ -1275,10 +1279,10 @@ for measure, unit in (("guessed", "points"), ("entropy", "nats")):
 
 # %% [markdown]
 # "guessed" is the share of hidden words that the generator thinks likeliest and that are right;
-# "entropy", in nats, says how much its samples vary: log 154 = 5.04 if all words are equally likely.
-# The paper's adversarial generator guesses 58 % where the other one guesses 65 %, and hardly
-# varies. The authors blame REINFORCE: among so many words it needs very many samples. How far ours
-# came in so short a run is in the table.
+# "entropy", in nats, says how much its samples vary: log 154 = 5.04 if all are equally likely. The
+# paper's adversarial generator guesses 58 % where the other one guesses 65 %, and hardly varies.
+# The authors blame REINFORCE: among so many words it needs very many samples. How far ours came in
+# so short a run is in the table.
 #
 # Two stages freeze a generator of full width after half of the steps. Their discriminator starts as
 # a trained masked language model, so not all of its score is due to telling fakes. In the paper

@@ -10,6 +10,7 @@ from attention_course.beyond.moved import MovedReader
 from attention_course.beyond.pairs import BY_ITSELF, IN_ORDER, LENGTH, OrderedReader
 from attention_course.beyond.recall import DISTANCE, SEGMENT, Reader, _segments
 from attention_course.data.runs import RECORDS, read_runs
+from autograder.masters import SOLUTIONS
 
 
 def test_answers_stand_in_the_stream_before():
@@ -55,6 +56,11 @@ def test_what_a_prediction_depends_on(kind):
     assert 1 not in changes(1) and 2 not in changes(2)  # nobody sees its own word
     assert 1 not in changes(2)
     assert (2 in changes(1)) == (kind == IN_ORDER)
+
+
+def test_chapters_09_and_13_measure_the_same_pairs():
+    for name in ("09_bert", "13_beyond"):
+        assert "Corpus(seed=5)" in (SOLUTIONS / f"{name}.py").read_text(encoding="utf-8")
 
 
 def test_noun_and_verb_of_all_phrases_agree():

@@ -415,7 +415,7 @@ check("train_reader", train_reader)
 # answered, else the course's small encoder.
 
 # %% tags=["experiment"]
-from attention_course.capstone import share_right, train_given
+from attention_course.capstone import make_task, share_right, train_given
 
 tasks = [make_task(seed) for seed in range(5)]
 

@@ -1,23 +1,24 @@
-"""Record the longer runs of chapter 10: the ladder of models, and two heads for spans.
+"""Record the longer runs of chapter 10: heads for spans, a ladder, a learning curve.
 
-    OMP_NUM_THREADS=1 python experiments/task_heads.py [spans] [ladder]
+    nice -n 15 python experiments/task_heads.py [spans] [ladder] [fixed]
 
-It takes some 10 minutes of one CPU and writes `task_heads_spans.csv` and `task_heads_ladder.csv`,
-each with its log, into `attention_course/data/records/`; what is not asked for stays as it was.
-The pre-trained rung needs the package of `requirements-models.txt`.
+takes some ten minutes of computing on one thread and writes `task_heads_NAME.csv` (a row for
+each run) and its log into `attention_course/data/records/`, for what is asked for, or for all.
+All but `spans` need the package of `requirements-models.txt`.
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from attention_course.data.glosses import CLASSES, load_glosses
-from attention_course.data.runs import record_runs
+from attention_course.data.runs import record_runs, recording_options
 from attention_course.tasks.features import (
     accuracy,
     fit_linear,
@@ -26,72 +27,125 @@ from attention_course.tasks.features import (
     vocabulary_of,
 )
 from attention_course.tasks.ladder import RUNGS, climb
+from attention_course.tasks.minilm import MiniLM, mean_vectors, minilm_tokenizer
 from attention_course.tasks.readers import HEADS, found_exactly, train_reader
-from attention_course.tasks.records import COLUMNS, path_of
+from attention_course.tasks.records import COLUMNS, file_name
 from attention_course.tasks.stories import as_arrays, draw_stories
 
-TRAIN, TEST = 1_000, 1_000
-LADDER_SEEDS, SPAN_SEEDS = range(3), range(5)
-SPAN_STEPS = 1_000
+Row = dict[str, Any]
+Texts = Sequence[tuple[str, int]]  # definitions with the number of their class
 
-Result = tuple[str, int, float, float]  # model, seed, score, CPU seconds
-
-
-def ladder() -> Iterator[Result]:
-    """Climb every rung with every seed: other weights, other labelled texts, the same test."""
-    pairs = [(gloss, CLASSES.index(kind)) for gloss, kind in load_glosses()]
-    test, rest = pairs[:TEST], pairs[TEST:]
-    for seed in LADDER_SEEDS:
-        order = np.random.default_rng(seed).permutation(len(rest))[:TRAIN]
-        train = [rest[place] for place in order]
-        texts, labels = zip(*train, strict=True)
-        vocabulary = vocabulary_of(texts)
-        start = time.process_time()
-        weights = fit_linear(tf_idf(texts, vocabulary, texts), torch.tensor(labels), len(CLASSES))
-        bags = tf_idf([text for text, _ in test], vocabulary, texts)
-        score = accuracy(scores_of(bags, weights), torch.tensor([label for _, label in test]))
-        yield "bag of words", seed, score, time.process_time() - start
-        for rung in RUNGS:
-            start = time.process_time()
-            score = climb(rung, train, test, vocabulary, len(CLASSES), seed)
-            yield rung, seed, score, time.process_time() - start
+TEST = 1_000  # definitions, the same for all seeds
+LADDER = 1_000  # labels for every rung
+SIZES = (50, 200, LADDER, 2_000)  # labels of the learning curve
 
 
-def spans() -> Iterator[Result]:
-    """Train both heads on the same stories with every seed; count exact answers."""
-    for seed in SPAN_SEEDS:
-        train, test = (
-            {
-                name: torch.from_numpy(values)
-                for name, values in as_arrays(draw_stories(rng, pairs)).items()
-            }
-            for rng, pairs in (
-                (np.random.default_rng([10, seed]), 2_000),
-                (np.random.default_rng([20, seed]), 400),
-            )
+def row(model: str, labels: int, seed: int, score: float, start: float) -> Row:
+    """Make a row of the record; `start` is the CPU time at which the run began."""
+    values = model, labels, seed, f"{score:.4f}", f"{time.process_time() - start:.1f}"
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def spans(seed: int, small: bool) -> Iterator[Row]:
+    """Train both heads on the same stories; count exact answers."""
+    train, test = (
+        {
+            name: torch.from_numpy(values)
+            for name, values in as_arrays(draw_stories(rng, pairs)).items()
+        }
+        for rng, pairs in (
+            (np.random.default_rng([10, seed]), 20 if small else 2_000),
+            (np.random.default_rng([20, seed]), 20 if small else 400),
         )
-        for head in HEADS:
-            start = time.process_time()
-            model = train_reader(head, train, seed, SPAN_STEPS)
-            score = found_exactly(model, head, test).double().mean().item()
-            yield head, seed, score, time.process_time() - start
+    )
+    for head in HEADS:
+        start = time.process_time()
+        model = train_reader(head, train, seed, 2 if small else 1_000)
+        score = found_exactly(model, head, test).double().mean().item()
+        yield row(head, len(train["ids"]), seed, score, start)
 
 
-EXPERIMENTS = {"spans": spans, "ladder": ladder}
+def definitions(seed: int, small: bool) -> tuple[Texts, Texts]:
+    """Definitions to learn from, in another order for each seed, and those of the test."""
+    pairs = [(gloss, CLASSES.index(kind)) for gloss, kind in load_glosses()]
+    rest, test = pairs[TEST:], sorted(pairs[:TEST], key=lambda pair: len(pair[0].split()))
+    order = np.random.default_rng(seed).permutation(len(rest))
+    return [rest[place] for place in order], test[:20] if small else test
 
 
-def as_rows(results: Iterable[Result]) -> Iterator[dict[str, object]]:
-    """Name the columns, and round."""
-    for model, seed, score, seconds in results:
-        yield dict(zip(COLUMNS, (model, seed, f"{score:.4f}", f"{seconds:.1f}"), strict=True))
+def labels_of(pairs: Texts) -> Tensor:
+    """Numbers of the classes, int64 (texts,)."""
+    return torch.tensor([label for _, label in pairs])
 
 
-def main() -> None:
-    """Record what is asked for, everything if nothing is."""
-    torch.set_num_threads(1)
-    for name in sys.argv[1:] or EXPERIMENTS:
-        record_runs(path_of(name), COLUMNS, as_rows(EXPERIMENTS[name]()))
+def bag_of_words(train: Texts, test: Texts) -> float:
+    """Accuracy of a linear classifier on TF-IDF."""
+    texts = [text for text, _ in train]
+    vocabulary = vocabulary_of(texts)
+    weights = fit_linear(tf_idf(texts, vocabulary, texts), labels_of(train), len(CLASSES))
+    bags = tf_idf([text for text, _ in test], vocabulary, texts)
+    return accuracy(scores_of(bags, weights), labels_of(test))
+
+
+def frozen(vectors: Tensor, labels: Tensor, test_vectors: Tensor, test_labels: Tensor) -> float:
+    """Accuracy of a linear classifier on vectors that stay as they are."""
+    scale = vectors.std()
+    weights = fit_linear(vectors / scale, labels, len(CLASSES))
+    return accuracy(scores_of(test_vectors / scale, weights), test_labels)
+
+
+def rung(name: str, train: Texts, test: Texts, seed: int, passes: int | None) -> float:
+    """Accuracy of a rung of the ladder; None: as many passes as it has there."""
+    vocabulary = vocabulary_of([text for text, _ in train])
+    return climb(name, train, test, vocabulary, len(CLASSES), seed, passes)
+
+
+def ladder(seed: int, small: bool) -> Iterator[Row]:
+    """Climb every rung on the same definitions."""
+    train, test = definitions(seed, small)
+    train, passes = (train[:40], 1) if small else (train[:LADDER], None)
+    start = time.process_time()
+    yield row("bag of words", len(train), seed, bag_of_words(train, test), start)
+    for name in RUNGS:
+        start = time.process_time()
+        yield row(name, len(train), seed, rung(name, train, test, seed, passes), start)
+
+
+def fixed(seed: int, small: bool) -> Iterator[Row]:
+    """Learn from more and more labels without changing what features are.
+
+    MiniLM's vectors are made once, and their time counts with the first number of labels.
+    """
+    train, test = definitions(seed, small)
+    sizes = (20, 40) if small else SIZES
+    start = time.process_time()
+    model, tokenizer = MiniLM().eval(), minilm_tokenizer()
+    vectors, others = (
+        mean_vectors(model, tokenizer, [text for text, _ in pairs])[-1]
+        for pairs in (train[: max(sizes)], test)
+    )
+    for size in sizes:
+        score = frozen(vectors[:size], labels_of(train[:size]), others, labels_of(test))
+        yield row("MiniLM, frozen", size, seed, score, start)
+        start = time.process_time()
+    for size in sizes:
+        start = time.process_time()
+        yield row("bag of words", size, seed, bag_of_words(train[:size], test), start)
+
+
+# What makes the rows of one seed, and how many seeds there are.
+EXPERIMENTS = {"spans": (spans, 5), "ladder": (ladder, 3), "fixed": (fixed, 3)}
+
+
+def rows(experiment: str, small: bool) -> Iterator[Row]:
+    """Go through the seeds of an experiment: other weights, other data to learn from."""
+    of_seed, seeds = EXPERIMENTS[experiment]
+    for seed in range(1 if small else seeds):
+        yield from of_seed(seed, small)
 
 
 if __name__ == "__main__":
-    main()
+    options = recording_options(__doc__.splitlines()[0], EXPERIMENTS)
+    torch.set_num_threads(1)
+    for name in options.names:
+        record_runs(options.folder / file_name(name), COLUMNS, rows(name, options.small))

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import torch
 from scripts import load_script
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from attention_course.data.glosses import CLASSES, load_glosses
 from attention_course.pretrained import MINILM, is_installed
-from attention_course.tasks import readers
+from attention_course.tasks import capitals, readers, tuning
 from attention_course.tasks.features import accuracy, fit_linear, scores_of, tf_idf, vocabulary_of
 from attention_course.tasks.ladder import RUNGS, numbered
-from attention_course.tasks.records import read_scores
+from attention_course.tasks.records import read_curve, read_scores, read_seconds
 from attention_course.tasks.stories import LONGEST, as_arrays, draw_stories
-from autograder.exercises.ch10_task_heads import BEST_SPAN, SPAN_LOSS
+from autograder.exercises.ch10_task_heads import BEST_SPAN, PIECE_LABELS, SPAN_LOSS
 from autograder.masters import ROOT
 
 STORIES = draw_stories(np.random.default_rng(3), 60)
@@ -119,8 +120,103 @@ def test_what_was_recorded_is_whole():
     assert list(ladder) == ["bag of words", *RUNGS]
     for scores in (*spans.values(), *ladder.values()):
         assert len(scores) >= 3 and all(0 <= score <= 1 for score in scores)
+    assert all(seconds > 0 for seconds in read_seconds("ladder").values())
     with pytest.raises(ValueError, match=r"task_heads_other\.csv"):
         read_scores("other")
+
+
+def test_the_recorded_curve_begins_with_few_labels_and_has_three_seeds_everywhere():
+    curve = read_curve()
+    assert set(curve) == {"bag of words", "MiniLM, frozen", "pre-trained"}
+    assert list(curve["bag of words"]) == list(curve["MiniLM, frozen"]) == [50, 200, 1_000, 2_000]
+    assert 1_000 in curve["pre-trained"]
+    assert {len(runs) for scores in curve.values() for runs in scores.values()} == {3}
+
+
+def test_capitals_become_tags_and_words_that_always_have_one_get_none():
+    line = capitals.tagged("Good Horatio, I'll go: O, to Old Rome. Then the king's men")
+    assert " ".join(line.words) == "good horatio , i'll go : o , to old rome . then the king's men"
+    tags = {word: tag for word, tag in zip(line.words, line.tags, strict=True) if tag >= 0}
+    capital = {word for word, tag in tags.items() if tag}
+    assert capital == {"horatio", "old", "rome"}
+    assert set(tags) - capital == {"go", "to", "the", "king's", "men"}
+
+
+def test_parts_of_the_plays_have_names_of_their_own():
+    parts = capitals.read_parts()
+    words = [{word for line in part for word in line.words} for part in parts]
+    assert len(parts) == 7
+    assert "horatio" in words[0] and not any("horatio" in others for others in words[1:])
+    assert min(len(line.words) for part in parts for line in part) >= capitals.FEWEST
+    drawn = capitals.draw_lines(np.random.default_rng(0), parts[0], 40)
+    assert sum(1 in line.tags for line in drawn) == 20
+
+
+def test_a_tag_stands_at_the_first_piece_of_its_word():
+    pieces = ["[PAD]", "a", "##b", "c", "##d", "##e", ".", "[UNK]"]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    lines = [capitals.tagged(text) for text in ("a Cde a. ab", "Abb cd c, Ab cde")]
+    found = capitals.as_pieces(tokenizer, lines)
+    encodings = tokenizer.encode_batch([list(line.words) for line in lines], is_pretokenized=True)
+    length = found.ids.shape[1]
+    rows = [[-1 if word is None else word for word in e.word_ids] for e in encodings]
+    words = torch.tensor([[-1, *row, *[-1] * (length - len(row))] for row in rows])
+    count = max(len(line.tags) for line in lines)
+    given = torch.tensor([[*line.tags, *[0] * (count - len(line.tags))] for line in lines])
+    assert torch.equal(found.labels, PIECE_LABELS.reference(given, words)[:, 1:])
+    tags = [list(line.tags) for line in lines]
+    rows = zip(found.labels, found.firsts, strict=True)
+    assert [row[first].tolist() for row, first in rows] == tags
+
+
+def test_names_are_counted_whole():
+    lines = [capitals.tagged("so Old Rome and Paris fell"), capitals.tagged("To Rome and back")]
+    right = [[tag == 1 for tag in line.tags] for line in lines]
+    assert capitals.names(right) == {(0, 1, 2), (0, 4, 4), (1, 1, 1)}
+    assert capitals.name_f1(lines, right) == 1.0
+    half = [[False, False, True, False, True, False], [True, True, False, False]]
+    assert capitals.name_f1(lines, half) == pytest.approx(2 / 3), "half of Old Rome is no name"
+    assert capitals.name_f1(lines, [[False] * 6, [False] * 4]) == 0.0
+    seen = [capitals.tagged("in Rome and Rome and paris")]
+    assert capitals.word_by_word(seen, lines) == [
+        [False, False, True, False, False, False],
+        [False, True, False, False],
+    ]
+
+
+def test_rates_shrink_from_the_head_down():
+    head, *layers = (torch.nn.Linear(2, 2) for _ in range(4))
+    groups = tuning.rate_groups(head, layers, rate=1.0, decay=0.5)
+    assert [group["lr"] for group in groups] == [1.0, 0.5, 0.25, 0.125]
+    assert groups[1]["params"][0] is layers[-1].weight
+
+
+def test_batches_hold_every_row_once_and_little_padding():
+    lengths = np.random.default_rng(0).integers(4, 24, 100).tolist()
+    batches = tuning.like_lengths(lengths, torch.Generator().manual_seed(0))
+    assert sorted(torch.cat(batches).tolist()) == list(range(100))
+    assert max(map(len, batches)) == tuning.BATCH
+    sizes = torch.tensor(lengths)
+    padded = sum(len(rows) * int(sizes[rows].max()) for rows in batches)
+    assert padded < 1.4 * sum(lengths), "rows of any length together would need 1.7 times as much"
+
+
+def test_whoever_looks_after_each_pass_may_stop():
+    weight = torch.nn.Parameter(torch.tensor(4.0))
+    asked = []
+
+    def loss(rows):
+        asked.append(len(rows))
+        return weight.square()
+
+    groups = [{"params": [weight], "lr": 0.5}]
+    for number in tuning.passes(groups, loss, [3] * 40, most=9, seed=0):
+        if number == 3:
+            break
+    assert sorted(asked) == [8] * 4 + [32] * 4
+    assert abs(weight.item()) < 3.5
 
 
 @pytest.mark.skipif(not is_installed(MINILM), reason="needs MiniLM's package")

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from attention_course.tasks.features import accuracy, words_of
 from attention_course.tasks.minilm import MiniLM, minilm_tokenizer, tokenized
+from attention_course.tasks.tuning import train_all
 
-WIDTH, BATCH = 64, 32
+WIDTH = 64
 Batch = tuple[Tensor, Tensor]  # ids and mask, both (texts, length)
 
 
@@ -117,6 +118,15 @@ def reader_of(rung: str, vocabulary: dict[str, int]) -> Callable[[Sequence[str]]
     return lambda texts: numbered(texts, vocabulary)
 
 
+def predict(
+    model: nn.Module, read: Callable[[Sequence[str]], Batch], texts: Sequence[str]
+) -> Tensor:
+    """Logits of many texts (texts, classes), computed a hundred at a time, without a gradient."""
+    with torch.no_grad():
+        parts = [model(*read(texts[low : low + 100])) for low in range(0, len(texts), 100)]
+    return torch.cat(parts)
+
+
 def climb(
     rung: str,
     train: Sequence[tuple[str, int]],
@@ -129,30 +139,16 @@ def climb(
     """Train one of `RUNGS` on (text, class) pairs; give its accuracy on `test`."""
     make, usual, rate = RUNGS[rung]
     read = reader_of(rung, vocabulary)
+    texts, labels = [text for text, _ in train], torch.tensor([label for _, label in train])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = make(len(vocabulary) + 2, classes)
-        _fit(model, read, train, passes or usual, rate, seed)
+
+        def loss(rows: Tensor) -> Tensor:
+            return F.cross_entropy(model(*read([texts[row] for row in rows])), labels[rows])
+
+        lengths = [len(text.split()) for text in texts]
+        train_all(model, rate, loss, lengths, passes or usual, seed)
     model.eval()
-    with torch.no_grad():
-        logits = [
-            model(*read([text for text, _ in test[low : low + 100]]))
-            for low in range(0, len(test), 100)
-        ]
-    return accuracy(torch.cat(logits), torch.tensor([label for _, label in test]))
-
-
-def _fit(model, read, train, passes: int, rate: float, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=rate, weight_decay=0.01)
-    steps = passes * -(-len(train) // BATCH)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
-    for _ in range(passes):
-        for rows in torch.randperm(len(train), generator=generator).split(BATCH):
-            texts, labels = zip(*(train[row] for row in rows.tolist()), strict=True)
-            loss = F.cross_entropy(model(*read(texts)), torch.tensor(labels))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
+    logits = predict(model, read, [text for text, _ in test])
+    return accuracy(logits, torch.tensor([label for _, label in test]))

@@ -16,6 +16,8 @@ from attention_course.capstone import VOCABULARY, make_orders
 from attention_course.judging import Case
 from autograder.exercise import Exercise, Group, Misconception
 
+# The floor is 24 of 30 in every group. Over 30 seeds the worst group of a trained encoder had 27;
+# who reads only the first and the last token has 24 on average.
 TRAINING, GROUPS, SIZE = 600, 16, 30
 LONGEST = 12  # places at most: more than the batches have that are trained on
 

@@ -1069,9 +1069,9 @@ print(f"{ahead} points better here, by {abs(lead):.0%} of the sentences. One see
 # how well 30 labelled sentences are enough to tag words by role, gender and number with a linear
 # map on the frozen states.
 #
-# When this text was written, BERT was ahead in both panels, and ELECTRA's left curve had only just
-# left the ground: as long as the generator draws badly, its fakes teach little, and the
-# discriminator learns late. Two things to keep in mind:
+# Where ELECTRA's left curve stays near chance, its generator still draws badly: such fakes teach
+# little, so the discriminator learns late. (The shipped pair of section 4 was trained six times as
+# long.) Two things to keep in mind:
 #
 # - BERT needs a pass for each word to point; ELECTRA needs one for the whole sentence.
 # - Pointing at a wrong form is close to what ELECTRA is trained for; tagging is not. **A task that

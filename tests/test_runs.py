@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention_course.data.runs import read_runs, record_runs
+from attention_course.data.runs import read_runs, record_runs, recording_options
 
 
 def test_rows_are_read_as_they_were_written(tmp_path):
@@ -40,3 +40,15 @@ def test_a_value_without_a_column_and_a_missing_record_are_named(tmp_path):
         record_runs(tmp_path / "runs.csv", ("seed",), [{"seed": 0, "score": 1.0}])
     with pytest.raises(ValueError, match=r"absent\.csv"):
         read_runs(tmp_path / "absent.csv", texts=())
+
+
+def test_a_script_records_what_is_asked_for_and_all_of_it_if_nothing_is(monkeypatch, capsys):
+    def names(*arguments):
+        monkeypatch.setattr("sys.argv", ["script.py", *arguments])
+        return recording_options("records", ("short", "long")).names
+
+    assert names() == names("--try") == ["short", "long"]
+    assert names("long") == ["long"]
+    with pytest.raises(SystemExit):
+        names("longer")
+    assert "there is no longer; there are short, long" in capsys.readouterr().err

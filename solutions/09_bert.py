@@ -22,10 +22,10 @@
 # | 2 From text to tokens | 70 | 10 |
 # | 3 The encoder | 100 | 14 |
 # | 4 Learning from blanks | 95 | 12 |
-# | 5 Asking a BERT | 55 | 8 |
+# | 5 Asking a BERT | 65 | 8 |
 # | 6 Two sentences, and what RoBERTa changed | 55 | 6 |
 # | Recap | 5 | |
-# | **in all** | **390** | **50** |
+# | **in all** | **400** | **50** |
 #
 # Good places to stop are after sections 2, 3, 4 and 5: no section needs answers from another one.
 
@@ -1005,6 +1005,80 @@ check("whole_word_mask", whole_word_mask)
 # %% [markdown]
 # ## 5 Asking a BERT
 #
+# ### Your own code, from text to words
+#
+# MiniLM comes without its head, so it can fill no blanks. With the course comes a small BERT that
+# can (`experiments/bert_filler.py`): three layers, d_model 64, trained on 20,000 sentences of the
+# same fragment of grammar, for two minutes. It has BERT's layers and BERT's names: what you built
+# in exercises 6 and 9 runs it, and needs nothing but its checkpoint.
+#
+# Predict: which words can stand at each of these four blanks, and which of them will it prefer?
+
+# %% tags=["experiment"]
+from attention_course.bert.filler import load_filler
+
+filler = load_filler()
+TEXTS = (
+    "the birds that slept [MASK] not see this king .",
+    "[MASK] the old king like his knives ?",
+    "the old king does not [MASK] the cakes .",
+    "the kings took the boys behind [MASK] house .",
+)
+try:
+    head = MlmHead(filler.d_model, len(filler.pieces))
+    head.load_state_dict(filler.head)
+    table, apart = filler.weights["embeddings.word_embeddings.weight"], []
+    for text in TEXTS:
+        tokens = filler.tokens(text)
+        segments, mask = torch.zeros_like(tokens), torch.ones_like(tokens, dtype=torch.bool)
+        with torch.no_grad():
+            logits = head(bert_states(filler.weights, filler.heads, tokens, segments, mask), table)
+        apart.append(float((logits - filler.logits(tokens)).abs().max()))
+        best = filler.best(logits[tokens == filler.blank].softmax(-1), 4)
+        print(text, "→", ", ".join(f"{word} {p:.2f}" for word, p in best))
+    verdict = "supported" if max(apart) < 1e-4 else "NOT supported"
+    print(f"'Your code computes what transformers does': {verdict} ({max(apart):.0e} apart).")
+except NotImplementedError:
+    print("This cell uses your answers to exercises 6 and 9.")
+
+# %% [markdown]
+# What is that worth? One word was blanked in each of 2,000 new sentences. Four answer: one that
+# knows how frequent each word is; one that has counted in the training text which word follows
+# which; one that uses these counts on both sides of the blank; and this BERT. Predict: by how much
+# does it beat the one that sees both neighbours?
+
+# %% tags=["experiment"]
+known = filler.about["new_text"]
+fig, axes = plt.subplots(1, 2, figsize=(8, 2), sharey=True, layout="constrained")
+labels = {"nats": "nats per blank (less is better)", "found": "share of blanks found"}
+for ax, (measure, label) in zip(axes, labels.items(), strict=True):
+    bars = ax.barh(list(known), [scores[measure] for scores in known.values()], color="0.6")
+    bars[-1].set_color("C0")
+    ax.bar_label(bars, fmt="{:.2f}", padding=3, fontsize=8)
+    ax.margins(x=0.15)
+    ax.set_xlabel(label, fontsize=9)
+axes[0].invert_yaxis()
+plt.show()
+gain = known["both neighbours"]["nats"] - known["this BERT"]["nats"]
+verdict = "supported" if gain > 0 else "NOT supported"
+print(f"'It uses more than the two neighbours': {verdict} ({gain:+.2f} nats per blank, one model).")
+
+# %% [markdown]
+# The figure has two panels, with a bar for each of the four; the blue one is the BERT. The two
+# neighbours tell most of what can be told: a word's place in the grammar. The rest is small in
+# nats, but it is what one reads a sentence for: behind "the birds that slept" both neighbours of
+# the blank fit "does" as well as "do". Free choices stay guesses, so no bar on the right is long.
+# The counts were given an advantage, too: how far they trust rare pairs was chosen on the test
+# itself.
+#
+# Now one sentence in the hand, and others of your own in this cell (words that the fragment lacks
+# are named). Predict: what becomes of the guesses for "her" if the queen becomes a king, and what
+# if there are several kings?
+
+# %% tags=["explorer"]
+blank_filler(*filler.every_blank("the queen took the boys behind her house ."), blanks=(7,))
+
+# %% [markdown]
 # ### Exercise 12: pseudo-perplexity
 # *15 minutes, medium, 3 points*
 #

@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 
-from attention_course.checkpoints import CheckpointError, load, save
+from attention_course.checkpoints import CHECKPOINTS, CheckpointError, load, save
 from attention_course.pretrained import sha256
+from autograder.masters import ROOT
 
 ABOUT = {"sizes": {"d_model": 3}, "vocabulary": ["[MASK]", "naïve"]}
 LOG = [{"step": 0, "loss": 2.5}, {"step": 10, "loss": 1.25}]
@@ -82,3 +83,15 @@ def test_weights_without_a_sound_description_are_refused(saved, text, message):
     sidecar.unlink() if text is None else sidecar.write_text(text)
     with pytest.raises(CheckpointError, match=message):
         load(saved)
+
+
+def test_all_that_come_with_the_course_are_whole_small_and_named():
+    shipped = sorted(CHECKPOINTS.glob("*.safetensors"))
+    assert shipped
+    sources = (CHECKPOINTS.parent / "DATA.md").read_text(encoding="utf-8")
+    for path in shipped:
+        made = load(path).made
+        assert made["bytes"] < 3_000_000
+        assert made["losses"] and made["steps"] > 0
+        assert (ROOT / made["command"].split()[1]).is_file(), "the script that makes it is missing"
+        assert f"`{path.stem}`" in sources

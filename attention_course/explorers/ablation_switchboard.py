@@ -59,7 +59,7 @@ class AblationSwitchboard(Explorer):
 
     def frame_height(self) -> int:
         """Controls, four lines of the table, the status."""
-        return 270
+        return 300
 
 
 def ablation_switchboard(objective: str = "ELECTRA") -> AblationSwitchboard:

@@ -122,7 +122,7 @@ replaced_game()
 # *15 minutes, easy, 2 points*
 #
 # Which words are hidden is left to chance. So that it can be checked, chance comes from outside:
-# each place has a random score, and the largest ones win.
+# each place has a random score, and the **largest** ones win. (In chapter 09 it was the smallest.)
 #
 # 1. Words are the places where `tokens` is at least `first_word`. Nothing else is ever chosen.
 # 2. In each row with n words choose k of them: k = `share` · n **rounded down, but at least 1**.
@@ -203,11 +203,11 @@ plt.show()
 # Three bar charts of the same five logits: at 0.3 nearly all draws are *chats*, at 3 the five words
 # are nearly even. The paper draws at temperature 1.
 #
-# A neat way to draw from logits is the **Gumbel trick** (E. J. Gumbel 1954; C. Maddison, D. Tarlow
-# and T. Minka 2014): add noise $-\log(-\log u)$, with u uniform between 0 and 1, to each logit, and
-# take the largest. The result has exactly the probabilities of the softmax. And it is a whole
-# number: **no gradient flows through it**, so the discriminator's loss cannot reach the generator
-# this way.
+# A neat way to draw from logits is the **Gumbel trick** of chapter 08 (E. J. Gumbel 1954; C.
+# Maddison, D. Tarlow and T. Minka 2014): add noise $-\log(-\log u)$, with u uniform between 0 and
+# 1, to each logit, and take the largest. The result has exactly the probabilities of the softmax.
+# And it is a whole number: **no gradient flows through it**, so the discriminator's loss cannot
+# reach the generator this way.
 
 # %% [markdown]
 # ### Exercise 2: draw words with Gumbel noise
@@ -1075,12 +1075,13 @@ print(f"{ahead} points better here, by {abs(lead):.0%} of the sentences. One see
 #
 # - BERT needs a pass for each word to point; ELECTRA needs one for the whole sentence.
 # - Pointing at a wrong form is close to what ELECTRA is trained for; tagging is not. **A task that
-#   resembles the pretext favours it.** So one task is never enough.
+#   resembles the pretext (the task of pre-training) favours it.** So one task is never enough.
 
 # %% [markdown]
 # ## 8 Which objective wins?
 #
-# The paper's answer, an average over the tasks of GLUE (Clark et al., Section 3.5, Table 5):
+# The paper's answer, an average over GLUE, a collection of tasks on sentences (Clark et al.,
+# Section 3.5, Table 5):
 #
 # | | ELECTRA | All-Tokens MLM | Replace MLM | ELECTRA 15 % | BERT |
 # |---|---|---|---|---|---|
@@ -1389,7 +1390,8 @@ report("C12", supported, effect, recorded_seconds=seconds)
 # ## Recap
 #
 # - The generator draws, the discriminator judges every word; a lucky draw is original.
-# - Generator's loss + λ · discriminator's loss; nothing flows through the samples. It is no GAN.
+# - Generator's loss + λ · discriminator's loss; nothing flows through the samples. It is no GAN
+#   (generative adversarial network), whose generator is paid for the other's mistakes.
 # - Embeddings are shared; the generator is thrown away.
 # - Compare at equal compute, on more than one task, with more than one seed, and say what is not
 #   clear.

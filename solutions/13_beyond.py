@@ -178,8 +178,9 @@ check("memory_mask", memory_mask)
 # ### Distances instead of places
 #
 # Positions counted within a segment break down now: place 0 of this segment and place 0 in the
-# memory would look alike. So scores know only the *distance* from query to key. With a vector r for
-# each distance, the score of query i and key j is (Section 3.3)
+# memory would look alike. So scores know only the *distance* from query to key. Chapter 03 had one
+# number for each distance. Here each has a vector r, so a query can ask for distances. The score of
+# query i and key j is (Section 3.3)
 #
 # $$\frac{(q_i + u)\cdot k_j + (q_i + v)\cdot r_{\,i-j}}{\sqrt{\text{width}}}$$
 #
@@ -715,7 +716,8 @@ three_scores()
 # ### Exercise 8: distances with a limit
 # *10 minutes, easy, 2 points*
 #
-# Far is far: beyond k places, distances get the same number. (Equation 3.)
+# Far is far: beyond k places, distances get the same number. (Equation 3. Chapter 03 clipped in the
+# same way, but counted the other way round, key minus query.)
 #
 # 1. Queries are places 0, 1, …; keys, too. k is `largest`, at least 1.
 # 2. δ(i, j) = 0 if i − j ≤ −k; 2k − 1 if i − j ≥ k; i − j + k in between.
@@ -819,10 +821,11 @@ check("disentangled_scores", disentangled_scores)
 # **Claim:** a model that knows distances does not mind where a text starts; one that knows places
 # does.
 #
-# Texts of 12 random symbols. The model names the symbol two places back. In training all texts
-# start at place 0; in the test they start later, as a sentence does in the middle of a page. Four
-# models: learned places; sines and cosines; learned places whose texts start anywhere in training,
-# too; and distances (the first two of DeBERTa's three parts).
+# Texts of 12 random symbols. The model names the symbol two places back, as in chapter 03. In
+# training all texts start at place 0. The test's are no longer, they only start later, as a
+# sentence does in the middle of a page. Four models: learned places; sines and cosines; learned
+# places whose texts start anywhere in training, too; and distances (the first two of DeBERTa's
+# three parts).
 #
 # Predict the four curves. One of them is flat *by construction*: which?
 

@@ -65,6 +65,8 @@ from attention_course import check
 torch.set_num_threads(1)  # small tensors: more threads would only wait for each other
 
 # %% [markdown]
+# ### MiniLM, if it is there
+#
 # Some experiments read **MiniLM** (W. Wang et al. 2020), a BERT of six layers and 22 million
 # parameters. Its package is optional; without it those cells say so and go on.
 
@@ -225,8 +227,9 @@ print(f"\nShare of the largest class: {largest:.0%}")
 
 # %% [markdown]
 # **Claim.** An encoder that has read a lot needs fewer labels. Two classifiers, both linear: one
-# sees which words a definition holds (TF-IDF), the other sees MiniLM's mean vector, frozen. First a
-# slice of the comparison that runs here: 300 labels, three draws of them.
+# sees which words a definition holds (TF-IDF: how often, and the more the rarer they are
+# elsewhere), the other sees MiniLM's mean vector, frozen. First a slice of the comparison that runs
+# here: 300 labels, three draws of them.
 #
 # Predict: which one wins, and by how much?
 
@@ -372,7 +375,7 @@ check("token_gradients", token_gradients)
 # </details>
 
 # %% [markdown]
-# **Claim C9.** Only [CLS] has a loss, yet every token learns. The experiment takes PyTorch's own
+# **Claim.** Only [CLS] has a loss, yet every token learns. The experiment takes PyTorch's own
 # encoder, not trained, with 0 to 4 layers, and asks the gradient of each token's embedding.
 
 # %% tags=["experiment"]
@@ -520,15 +523,15 @@ else:
 # sentences holds? How many would a deep one, on the same counts?
 
 # %% tags=["experiment"]
-from attention_course.tasks.roles import as_ids, bags, split_pairs, train_pair_encoder
+from attention_course.tasks.roles import as_ids, bags as pair_bags, split_pairs, train_pair_encoder
 
 train_pairs, test_pairs = split_pairs(np.random.default_rng(0), held_out=40)
 for pair in test_pairs[:4]:
     verdict = "follows" if pair.follows else "does not follow"
     print(f"{' '.join(pair.first)} | {' '.join(pair.second)} → {verdict}")
 pair_labels = as_ids(test_pairs)[1]
-weights = fit_linear(bags(train_pairs), as_ids(train_pairs)[1], 2)
-counted = accuracy(scores_of(bags(test_pairs), weights), pair_labels)
+weights = fit_linear(pair_bags(train_pairs), as_ids(train_pairs)[1], 2)
+counted = accuracy(scores_of(pair_bags(test_pairs), weights), pair_labels)
 together = []
 for seed in range(3):
     encoder = train_pair_encoder(train_pairs, seed, steps=300)
@@ -884,7 +887,7 @@ span_matrix()
 # The same figure shows your own scores: `span_matrix(tokens, start_scores, end_scores, context)`.
 
 # %% [markdown]
-# **Claim C10.** One could also ask each token "do you belong to the answer?", a yes or no for each
+# **Claim.** One could also ask each token "do you belong to the answer?", a yes or no for each
 # (ones on the answer's tokens). Two choices, start and end, find more answers exactly. Same
 # encoder, same stories, same 1,000 steps, several seeds, recorded by `experiments/task_heads.py`.
 #
@@ -1491,10 +1494,10 @@ else:
 # %% [markdown]
 # ## 9 A ladder of models
 #
-# **Claim C16.** On sentence pairs (SNLI) accuracy rose with every step of the story that this
-# course tells: LSTM 77.6; encoding one sentence conditioned on the other 80.9; with attention 82.3;
-# word by word 83.5 (T. Rocktäschel et al. 2016); self-attention 85.6; BERT 89.2 and 90.4 (base,
-# large); RoBERTa 90.7 and 91.4.
+# **Claim.** On sentence pairs (the data set SNLI: does the second follow from the first?) accuracy
+# rose with every step of the story that this course tells: LSTM, a kind of RNN, 77.6; encoding one
+# sentence conditioned on the other 80.9; with attention 82.3; word by word 83.5 (T. Rocktäschel et
+# al. 2016); self-attention 85.6; BERT 89.2 and 90.4 (base, large); RoBERTa 90.7 and 91.4.
 #
 # Is the order the same in miniature? Classes of nouns again, 1,000 labels, four models (and a bag
 # of words), three seeds; recorded by `experiments/task_heads.py`. The computing time is *not* the

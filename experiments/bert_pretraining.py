@@ -164,7 +164,8 @@ def compare_pairs() -> Iterator[tuple]:
             model, generator = TinyBert(len(corpus.words), seed), torch.Generator()
             generator.manual_seed(seed)
             classifier = model.pair = torch.nn.Linear(64, 2)
-            torch.nn.init.zeros_(classifier.weight)
+            for parameter in classifier.parameters():
+                torch.nn.init.zeros_(parameter)  # not drawn: the generator of all is not seeded
 
             def losses(model=model, classifier=classifier, generator=generator, weight=weight):
                 while True:

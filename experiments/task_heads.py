@@ -1,8 +1,8 @@
-"""Record the longer runs of chapter 10: heads for spans, a ladder, a learning curve.
+"""Record the longer runs of chapter 10: heads for spans, a ladder, learning curves.
 
-    nice -n 15 python experiments/task_heads.py [spans] [ladder] [fixed]
+    nice -n 15 python experiments/task_heads.py [spans] [ladder] [fixed] [tuned]
 
-takes some ten minutes of computing on one thread and writes `task_heads_NAME.csv` (a row for
+takes a quarter of an hour of computing on one thread and writes `task_heads_NAME.csv` (a row for
 each run) and its log into `attention_course/data/records/`, for what is asked for, or for all.
 All but `spans` need the package of `requirements-models.txt`.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,16 @@ from attention_course.tasks.minilm import MiniLM, mean_vectors, minilm_tokenizer
 from attention_course.tasks.readers import HEADS, found_exactly, train_reader
 from attention_course.tasks.records import COLUMNS, file_name
 from attention_course.tasks.stories import as_arrays, draw_stories
+from attention_course.tasks.tuning import BATCH
 
 Row = dict[str, Any]
 Texts = Sequence[tuple[str, int]]  # definitions with the number of their class
 
 TEST = 1_000  # definitions, the same for all seeds
 LADDER = 1_000  # labels for every rung
-SIZES = (50, 200, LADDER, 2_000)  # labels of the learning curve
+SIZES = (50, 200, LADDER, 2_000)  # labels of the learning curve with fixed features
+TUNED_SIZES = (50, 200)  # labels of fine-tuning, beside the ladder's
+FEWEST_STEPS = 40  # of fine-tuning, however few labels there are
 
 
 def row(model: str, labels: int, seed: int, score: float, start: float) -> Row:
@@ -133,15 +137,30 @@ def fixed(seed: int, small: bool) -> Iterator[Row]:
         yield row("bag of words", size, seed, bag_of_words(train[:size], test), start)
 
 
-# What makes the rows of one seed, and how many seeds there are.
-EXPERIMENTS = {"spans": (spans, 5), "ladder": (ladder, 3), "fixed": (fixed, 3)}
+def tuned(size: int, seed: int, small: bool) -> Iterator[Row]:
+    """Fine-tune MiniLM on some of the same definitions, some 40 steps."""
+    train, test = definitions(seed, small)
+    start = time.process_time()
+    passes = 1 if small else -(-FEWEST_STEPS // -(-size // BATCH))
+    score = rung("pre-trained", train[:size], test, seed, passes)
+    yield row("pre-trained", size, seed, score, start)
+
+
+# The parts of each experiment, what makes the rows of one seed, and how many seeds there are.
+EXPERIMENTS = {
+    "spans": ([spans], 5),
+    "ladder": ([ladder], 3),
+    "fixed": ([fixed], 3),
+    "tuned": ([partial(tuned, size) for size in TUNED_SIZES], 3),
+}
 
 
 def rows(experiment: str, small: bool) -> Iterator[Row]:
-    """Go through the seeds of an experiment: other weights, other data to learn from."""
-    of_seed, seeds = EXPERIMENTS[experiment]
-    for seed in range(1 if small else seeds):
-        yield from of_seed(seed, small)
+    """Go through an experiment's parts and seeds: other weights, other data to learn from."""
+    parts, seeds = EXPERIMENTS[experiment]
+    for part in parts:
+        for seed in range(1 if small else seeds):
+            yield from part(seed, small)
 
 
 if __name__ == "__main__":

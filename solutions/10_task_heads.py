@@ -269,10 +269,11 @@ for name, scores in linear.items():
 
 # %% [markdown]
 # Now with 50 to 2,000 labels, recorded by `experiments/task_heads.py`; 1,000 other definitions are
-# the test. Beside them, with 1,000 labels, MiniLM **fine-tuned**: all its layers but the embeddings
-# learned, too (section 9).
+# the test. Beside them, with up to 1,000 labels, MiniLM **fine-tuned**: all its layers but the
+# embeddings learn, too, in 40 to 64 steps, however many labels there are.
 #
-# Predict: does the gap between MiniLM and the bag of words close?
+# Predict: does the gap between MiniLM and the bag of words close? With how few labels is it better
+# to leave MiniLM as it is?
 
 # %% tags=["experiment"]
 from attention_course.tasks.records import read_curve, read_scores, read_seconds
@@ -292,17 +293,20 @@ ax.legend()
 plt.show()
 for name, table in tables.items():
     print(f"{name:>18}: " + ", ".join(f"{mean:.1%}" for mean in table.mean(0)))
-gaps = (tables["MiniLM, frozen"] - tables["bag of words"]).T
-print("MiniLM, frozen, minus bag of words, least to most of the seeds:")
-for size, gap in zip(sizes, gaps, strict=True):
-    print(f"  {size:>5} labels: {gap.min():+.1%} to {gap.max():+.1%}")
+for one, other in (("bag of words", "MiniLM, frozen"), ("MiniLM, frozen", "MiniLM, fine-tuned")):
+    print(f"{other} minus {one}, least to most of the seeds:")
+    for size in filter(curve[other].get, curve[one]):
+        gap = np.subtract(curve[other][size], curve[one][size])
+        print(f"  {size:>5} labels: {gap.min():+.1%} to {gap.max():+.1%}")
 
 # %% [markdown]
 # The figure shows accuracy over the number of labels, a line for each way, with the spread of three
 # draws of labelled texts. A bag of words knows only words that it has seen with a label; the
 # encoder knows before the first label that a spaniel and a terrier are alike: with 200 labels its
 # frozen vectors are about as good as a bag of words with 2,000. The gap shrinks when labels are
-# added, but here it does not close, and fine-tuning comes on top.
+# added, but here it does not close. With 1,000 labels fine-tuning adds some points with every seed;
+# with 200 the seeds do not agree. (One recipe was tried, with one rate; another one may need fewer
+# labels. With 2,000 it was not tried.)
 
 # %% [markdown]
 # ## 3 Only [CLS] has a loss
@@ -1438,7 +1442,7 @@ check("early_stop", early_stop)
 # All of it together: MiniLM with a new head, the embeddings and the lower three layers frozen, each
 # other layer 0.7 times the rate of the one above it. Of 300 labels, as many as in section 2, it
 # learns from 200; the other 100 are looked at after each pass. The state of the best pass is kept,
-# and two passes without a gain end it. Less than a minute.
+# and two passes without a gain end it, or five passes in all. Less than a minute.
 #
 # Predict: after how many passes does it stop? Is it better than the frozen features of section 2?
 
@@ -1447,7 +1451,7 @@ import copy
 
 from attention_course.tasks.tuning import passes, rate_groups
 
-FROZEN, PATIENCE, MOST = 3, 2, 6
+FROZEN, PATIENCE, MOST = 3, 2, 5
 if minilm is None:
     print("Skipped: MiniLM is not installed.")
 else:

@@ -10,7 +10,7 @@ COLUMNS = ("model", "labels", "seed", "score", "cpu_seconds")
 
 
 def file_name(experiment: str) -> str:
-    """Say in which of the records an experiment ("ladder", "spans", "fixed") is."""
+    """Say in which of the records an experiment ("ladder", "spans", "fixed", "tuned") is."""
     return f"task_heads_{experiment}.csv"
 
 
@@ -31,12 +31,12 @@ def read_seconds(experiment: str) -> dict[str, float]:
 def read_curve() -> dict[str, dict[int, list[float]]]:
     """Scores over the number of labels: model → labels → one score for each seed.
 
-    Fine-tuning is the ladder's rung "pre-trained", on the same texts. Raises ValueError as
-    `read_scores` does.
+    Fine-tuning with as many labels as the ladder has is the ladder's rung "pre-trained", on the
+    same texts. Raises ValueError as `read_scores` does.
     """
     rung = [run for run in _runs("ladder") if run["model"] == "pre-trained"]
     curve = defaultdict(lambda: defaultdict(list))
-    for run in (*_runs("fixed"), *rung):
+    for run in (*_runs("fixed"), *_runs("tuned"), *rung):
         curve[run["model"]][run["labels"]].append(run["score"])
     return {model: dict(sorted(scores.items())) for model, scores in curve.items()}
 

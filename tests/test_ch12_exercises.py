@@ -27,6 +27,7 @@ from attention_course.distillation import (
 )
 from attention_course.drivers.distilling import PlayedMachine, in_one_row, make_model, swapped
 from attention_course.drivers.tensors import as_tensors
+from attention_course.pretrained import MINILM, is_installed
 from autograder.exercises import of_chapter
 from autograder.exercises._ch12_attention import ATTENTION_LOSS
 from autograder.exercises._ch12_parts import NO_LABEL, draw_model, draw_real
@@ -230,3 +231,42 @@ def test_the_record_is_what_the_script_would_make(tmp_path):
         of_seed = [run for run in runs if run["seed"] == seed]
         assert len({grid(run) for run in of_seed}) == len(of_seed) == len(kinds)
         assert all(0 < run["accuracy"] <= 1 and run["parameters"] > 0 for run in of_seed)
+
+
+def test_the_record_of_glosses_holds_every_plan_once():
+    script = load_script("experiments/gloss_distillation.py")
+    sizes = script.Sizes()
+    planned = [
+        ("small", inputs, signal, layers, temperature or None)
+        for inputs, signal, layers, temperature in script.plans(sizes.labelled, sizes.transfer)
+    ]
+    best = sizes.transfer[-1], "soft", len(script.CUT), script.TEMPERATURE
+    planned += [("cut out", *best), ("cut out, 8 bits", *best)]
+    planned += [("cut out", sizes.labelled, "gold", len(script.CUT), None)]
+    planned += [(name, None, "", 6, None) for name in ("teacher", "teacher, 8 bits")]
+    runs = distillation_records.read_gloss_runs()
+    for seed in script.SEEDS:
+        of_seed = [run for run in runs if run["seed"] == seed]
+        made = [
+            tuple(run[name] for name in ("model", "inputs", "signal", "layers", "temperature"))
+            for run in of_seed
+        ]
+        assert Counter(made) == Counter(planned)
+        timed = [run for run in of_seed if run["milliseconds"]]
+        assert len(timed) == 7 and all(run["bytes"] > 0 for run in timed)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_installed(MINILM), reason="the package with MiniLM is not installed")
+def test_the_script_of_glosses_runs(tmp_path):
+    script = load_script("experiments/gloss_distillation.py")
+    script.record(tmp_path, (0,), script.Sizes(10, 10, (12, 14), 1, 1, 1))
+    made, recorded = (
+        path.read_text(encoding="utf-8").splitlines()
+        for path in (
+            tmp_path / distillation_records.GLOSS_RUNS.name,
+            distillation_records.GLOSS_RUNS,
+        )
+    )
+    assert made[0] == recorded[0]
+    assert len(recorded) == 1 + (len(made) - 1) * len(script.SEEDS)

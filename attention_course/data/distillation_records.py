@@ -7,7 +7,6 @@ from typing import Any
 from attention_course.data import runs
 
 RUNS = runs.RECORDS / "distillation_ladder.csv"
-CLASSROOM_RUNS = runs.RECORDS / "distillation_classrooms.csv"
 GLOSS_RUNS = runs.RECORDS / "gloss_distillation.csv"
 
 
@@ -21,21 +20,12 @@ def read_runs() -> list[dict[str, Any]]:
     return runs.read_runs(RUNS, ("inputs", "signal"), ("seed", "layers", "steps", "parameters"))
 
 
-def read_classroom_runs() -> list[dict[str, Any]]:
-    """Read the runs of `distillation_classrooms.py`: one row for each model, or for each exit.
-
-    "exit" counts from 1 and is None for models without. "after_surgery" is the share of words on
-    which a student follows its teacher where swapped activations change the teacher's answer.
-    """
-    return runs.read_runs(CLASSROOM_RUNS, ("inputs", "signal"), ("seed", "exit"))
-
-
 def read_gloss_runs() -> list[dict[str, Any]]:
     """Read the runs of `gloss_distillation.py`: one row for each model.
 
     "model" is "teacher", "small" or "cut out", the first and the last also with ", 8 bits";
-    "inputs" counts glosses. "bytes" and "milliseconds" (a median, for 32 glosses) are None where
-    nothing was timed. The other columns are as in `read_runs`.
+    "inputs" counts glosses. "bytes" and "milliseconds" (of computing, a median for 32 glosses)
+    are None where nothing was timed. The other columns are as in `read_runs`.
     """
     whole = ("seed", "inputs", "layers", "steps", "parameters", "bytes")
     return runs.read_runs(GLOSS_RUNS, ("model", "signal"), whole)

@@ -15,9 +15,9 @@ def int8_linear_cases(rng):
     """Vectors and rows of very different lengths; one vector alone; vectors of zeros."""
     for group, axes, zeros, about in (
         ("values", (2, 3), (), "a batch of sentences"),
-        ("values", (), (), "one vector"),
         ("values", (3,), (), "three vectors"),
-        ("zeros", (2, 3), ((0, 1), (1, 2)), "two vectors of zeros among others"),
+        ("edges", (2, 3), ((0, 1), (1, 2)), "two vectors of zeros among others"),
+        ("edges", (), (), "one vector alone"),
     ):
         inputs, outputs = (7, 4) if axes == (2, 3) else (6, 5)
         x = rng.normal(size=(*axes, inputs)) * 10 ** rng.uniform(-1.5, 1.5, size=(*axes, 1))
@@ -158,6 +158,12 @@ def zeros_over_zero(x, weight, bias):
     return F.linear(x, weight, bias)
 
 
+def an_axis_too_many(x, weight, bias):
+    """The weights' scales as a row of a matrix: a single vector gets an axis in front."""
+    products = (x / _scales(x)).round() @ (weight / _scales(weight)).round().mT
+    return products * _scales(x) * _scales(weight).mT + bias
+
+
 def by_integers(x, weight, bias):
     """Right: int8, multiplied as int32."""
     numbers, integers = ((rows / _scales(rows)).round().to(torch.int8) for rows in (x, weight))
@@ -189,7 +195,7 @@ INT8_LINEAR = Exercise(
     driver="tensor_function",
     groups={
         "values": Group(2, "vectors and rows of different lengths"),
-        "zeros": Group(1, "vectors of zeros"),
+        "edges": Group(1, "vectors of zeros, one vector alone"),
     },
     cases=int8_linear_cases,
     reference=int8_linear_reference,
@@ -273,6 +279,11 @@ INT8_LINEAR = Exercise(
             zeros_over_zero,
             "A vector of zeros is divided by its scale 0.",
             "What does the contract say about such a vector?",
+        ),
+        Misconception(
+            an_axis_too_many,
+            "A single vector comes back with an axis of length 1 in front.",
+            "Which shape have the weights' scales where you multiply by them?",
         ),
     ),
     accepted=(by_integers, by_rounded_numbers, by_einsum),

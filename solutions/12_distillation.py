@@ -277,8 +277,9 @@ temperature_explorer(
 # ### Exercise 3: soft targets
 # *22 minutes, medium, 4 points*
 #
-# With $p = \text{softmax}(\text{teacher} / T)$ and $q = \text{softmax}(\text{student} / T)$ at each
-# token:
+# The distance between two distributions that is used here is the *Kullback-Leibler divergence*, KL:
+# 0 if they are equal, larger the less likely the second finds what the first says. With $p =
+# \text{softmax}(\text{teacher} / T)$ and $q = \text{softmax}(\text{student} / T)$ at each token:
 #
 # 1. The token's loss is $T^2 \, \mathrm{KL}(p \,\|\, q) = T^2 \sum_c p_c \, (\log p_c - \log q_c)$:
 #    the **teacher's** probabilities weigh the logarithms. It is 0 if the two agree.
@@ -706,8 +707,9 @@ check("attention_loss", attention_loss)
 # ## 5 DistilBERT
 #
 # Sanh et al. (2019) halve BERT's depth and keep its width. Two ideas: begin with the teacher's own
-# weights, and add up three losses. They report 97 % of BERT's score on GLUE with 40 % fewer
-# parameters and 60 % more speed (their Sections 1 and 4). We can rebuild the recipe, not the scale.
+# weights, and add up three losses. They report 97 % of BERT's score on GLUE (a collection of tasks
+# on sentences) with 40 % fewer parameters and 60 % more speed (their Sections 1 and 4). We can
+# rebuild the recipe, not the scale.
 
 # %% [markdown]
 # ### Exercise 8: every second layer
@@ -881,8 +883,9 @@ verdict("The teacher's weights still help after 100 steps", fresh[:, -1], cut[:,
 # 1. `parameters`: how many numbers the model's parameters hold. A parameter that has several names
 #    (tied embeddings) counts **once**. Frozen ones count, too.
 # 2. `trainable`: the same, but only those with `requires_grad`.
-# 3. `bytes`: of all parameters **and buffers** together, each tensor once, each in its own number
-#    format (float16 takes 2 bytes, int8 takes 1).
+# 3. `bytes`: of all parameters **and buffers** (tensors that are saved with a module but not
+#    trained) together, each tensor once, each in its own number format (float16 takes 2 bytes, int8
+#    takes 1).
 # 4. Return the three whole numbers in this order.
 #
 # Example: a `nn.Linear(3, 2)` in float32 gives (8, 8, 32).

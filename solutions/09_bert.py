@@ -1530,6 +1530,12 @@ report(
     True if fresh else False if stale else None,
     f"fresh masks gain {gaps[0]:.2f} nats over ten copies, dropping the pairs' loss {gaps[1]:.2f} "
     f"({len(dynamic)} seeds each, recorded)",
+    recorded_seconds=sum(
+        run["seconds"]
+        for compared in ("masking", "pairs")
+        for runs in records[compared].values()
+        for run in runs
+    ),
 )
 
 # %% [markdown]

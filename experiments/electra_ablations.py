@@ -2,11 +2,11 @@
 
     nice -n 15 python experiments/electra_ablations.py
 
-takes twenty minutes of computing and writes into `attention_course/data/records/`, a row for each
-run and stop, and a log beside each: `electra_ablations.csv` (the paper's five objectives and three
-sizes of the generator), `electra_ways.csv` (two stages, and an adversarial generator) and
-`electra_masks.csv` (is [MASK] in the input a handicap?). Names (`ablations`, `ways`, `masks`)
-record only some. Chapter 11 plots them.
+takes half an hour of computing and writes into `attention_course/data/records/`, a row for each run
+and stop, and a log beside each: `electra_ablations.csv` (the paper's five objectives and three
+sizes of the generator), `electra_longer.csv` (ELECTRA and BERT, twice as long), `electra_ways.csv`
+(two stages, and an adversarial generator) and `electra_masks.csv` (is [MASK] in the input a
+handicap?). Names (`ablations`, `longer`, `ways`, `masks`) record only some. Chapter 11 plots them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from attention_course.electra import objectives, scoring, training
 
 SEEDS = (0, 1, 2)
 SHORT = (0.15e12, 0.3e12)  # floating-point operations, the same for all objectives
+LONG = (0.6e12,)
 STEPS = (1_000,)
 HALF = 0.5
 COLUMNS = (
@@ -63,6 +64,11 @@ def ablations(stops: tuple[float, ...]) -> list[Run]:
     """The paper's five objectives, and ELECTRA with two more generators."""
     runs = [Run(name, seed, stops) for seed in SEEDS for name in objectives.OBJECTIVES]
     return runs + [Run("ELECTRA", seed, stops, share) for seed in SEEDS for share in (0.25, 1.0)]
+
+
+def longer(stops: tuple[float, ...]) -> list[Run]:
+    """ELECTRA and BERT for more operations."""
+    return [Run(name, seed, stops) for seed in SEEDS for name in ("ELECTRA", "BERT")]
 
 
 def ways(stops: tuple[float, ...]) -> list[Run]:
@@ -117,6 +123,7 @@ def rows(runs: Iterable[Run], corpus: corpora.Corpus) -> Iterator[dict[str, Any]
 # name: (file, its runs, stops, stops of a trial)
 PLANS = {
     "ablations": (records.RUNS, ablations, SHORT, (1e9, 2e9)),
+    "longer": (records.LONGER, longer, LONG, (1e9,)),
     "ways": (records.WAYS, ways, SHORT[-1:], (1e9,)),
     "masks": (records.MASKS, masks, STEPS, (2,)),
 }

@@ -10,6 +10,7 @@ import torch
 
 from attention_course.data.electra_records import (
     read_detections,
+    read_longer,
     read_masks,
     read_runs,
     read_ways,
@@ -196,15 +197,18 @@ def test_the_records_are_whole():
     wanted = {(objective, seed) for objective in OBJECTIVES for seed in (0, 1, 2)}
     for stop in {run["stop"] for run in runs}:
         assert {(r["objective"], r["seed"]) for r in main if r["stop"] == stop} == wanted
-    ways = read_ways()
-    for some in (runs, ways):
+    ways, longer = read_ways(), read_longer()
+    for some in (runs, ways, longer):
         cells = [(r["objective"], r["generator_share"], r["seed"], r["stop"]) for r in some]
         assert len(set(cells)) == len(cells)
         for run in some:
             assert run["stop"] <= run["tflop"] < 1.01 * run["stop"]
             assert 0.3 < run["tagging"] < 1 and 0.3 < run["acceptability"] <= 1
     assert {r["objective"] for r in ways} == {"ELECTRA", "two stages", "adversarial"}
-    assert min(Counter(r["objective"] for r in ways).values()) >= 3
+    assert {r["objective"] for r in longer} == {"ELECTRA", "BERT"}
+    for some in (ways, longer):
+        assert min(Counter(r["objective"] for r in some).values()) >= 3
+    assert min(r["stop"] for r in longer) > max(r["stop"] for r in runs)
 
 
 def test_the_same_run_in_two_records_has_the_same_numbers():

@@ -8,6 +8,7 @@ from typing import Any
 from attention_course.data import runs
 
 RUNS = runs.RECORDS / "electra_ablations.csv"
+LONGER = runs.RECORDS / "electra_longer.csv"
 WAYS = runs.RECORDS / "electra_ways.csv"
 MASKS = runs.RECORDS / "electra_masks.csv"
 DETECTIONS = runs.RECORDS / "electra_detections.json"
@@ -16,6 +17,11 @@ DETECTIONS = runs.RECORDS / "electra_detections.json"
 def read_runs() -> list[dict[str, Any]]:
     """Read the recorded runs: one row for each run and stop; numbers are floats, None if empty."""
     return runs.read_runs(RUNS, texts=("objective",))
+
+
+def read_longer() -> list[dict[str, Any]]:
+    """Read the longer runs of ELECTRA and BERT, which go on where `read_runs` stops."""
+    return runs.read_runs(LONGER, texts=("objective",))
 
 
 def read_ways() -> list[dict[str, Any]]:

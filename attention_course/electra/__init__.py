@@ -2,6 +2,7 @@
 
 from attention_course.data.electra_records import (
     read_detections,
+    read_longer,
     read_masks,
     read_runs,
     read_ways,
@@ -33,6 +34,7 @@ __all__ = [
     "mlm_suspicion",
     "pretrain",
     "read_detections",
+    "read_longer",
     "read_masks",
     "read_runs",
     "read_ways",

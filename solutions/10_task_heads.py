@@ -74,7 +74,7 @@ torch.set_num_threads(1)  # small tensors: more threads would only wait for each
 import matplotlib.pyplot as plt
 
 from attention_course.claims import report
-from attention_course.plots import heat_map, spread
+from attention_course.plots import spread
 from attention_course.pretrained import MINILM, is_installed
 from attention_course.tasks.minilm import MiniLM, mean_vectors, minilm_tokenizer
 
@@ -1285,9 +1285,13 @@ else:
 # more than classes in the last one, which was tuned for whole sentences. Between neighbouring
 # layers the spread is as large as the difference: which middle layer is best is not settled.
 #
-# And what does [CLS] look at? The mean over heads, layer by layer:
+# And what does [CLS] look at? Below is its row of attention in every layer, as the mean over heads;
+# choose a layer to see its heads one by one. Predict: in which layer does it look at words most?
 
 # %% tags=["experiment"]
+from attention_course.explorers import cls_rows
+
+figure = None
 if minilm is None:
     print("Skipped: MiniLM is not installed.")
 else:
@@ -1296,29 +1300,19 @@ else:
     with torch.no_grad():
         states = minilm(ids, ids != 0)
         rows = [
-            layer.self_attn(state, state, state)[1][0, 0]
+            layer.self_attn(state, state, state, average_attn_weights=False)[1][0, :, 0]
             for layer, state in zip(minilm.layers, states[:-1], strict=True)
         ]
-    fig, ax = plt.subplots(figsize=(7.5, 3.4), layout="constrained")
-    image = heat_map(
-        ax,
-        torch.stack(rows),
-        [str(place) for place in range(1, len(rows) + 1)],
-        encoding.tokens,
-        row_axis="layer",
-        column_axis="token that [CLS] looks at",
-        limits=(0, 0.5),
-    )
-    fig.colorbar(image, ax=ax, label="weight, mean of 12 heads")
-    plt.show()
-    share = torch.stack(rows)[:, [0, -1]].sum(1)
+    share = torch.stack(rows).mean(dim=1)[:, [0, -1]].sum(dim=1)
     print("Weight on [CLS] and [SEP], layer by layer:", [f"{x:.0%}" for x in share.tolist()])
+    figure = cls_rows(torch.stack(rows), encoding.tokens, layer=len(rows) - 1)
+figure
 
 # %% [markdown]
-# The figure shows one row for each layer: how much of [CLS]'s attention goes to which token. Up to
-# layer 5 it looks mostly at itself, in the last one also at words, most at some that say what the
-# thing is. Beware of reading too much into it: [CLS] was not what this model's training pooled, the
-# mean was.
+# On the left one row for each layer: up to layer 5 [CLS] looks mostly at itself, in the last one
+# also at words, most at some that say what the thing is. On the right the heads of one layer differ
+# widely; the mean hides that. Beware of reading too much into it: [CLS] was not what this model's
+# training pooled, the mean was.
 
 # %% [markdown]
 # ## 8 Fine-tuning

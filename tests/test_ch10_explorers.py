@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_course.explorers import four_heads, span_matrix
+from attention_course.explorers import cls_rows, four_heads, span_matrix
 from autograder.exercises._ch10_best_span import best_span_reference
 
 RNG = np.random.default_rng(0)
@@ -47,6 +47,18 @@ def test_four_heads_in_words():
     assert "##lace: −100" in figure.text()
 
 
+def test_rows_of_cls_in_words():
+    weights = RNG.dirichlet(np.ones(4), size=(3, 2))
+    figure = cls_rows(torch.from_numpy(weights), ["[CLS]", "dog", "barks", "[SEP]"])
+    np.testing.assert_allclose(figure.shares(), weights.mean(axis=1), atol=1e-6)
+    figure.head, figure.words_only = 1, True
+    words = weights[:, 1, 1:3] / weights[:, 1, 1:3].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(figure.shares()[:, 1:3], words, atol=1e-5)
+    assert not figure.shares()[:, [0, 3]].any()
+    best = ["dog", "barks"][int(words[2].argmax())]
+    assert f"layer 3: most at {best} ({words[2].max():.2f})" in figure.text()
+
+
 def test_hostile_words_stay_text():
     matrix = span_matrix(["[CLS]", "</script><b>"], [0, 1], [0, 1], [0, 1], longest=1)
     page = html.unescape(re.search(r'srcdoc="([^"]*)"', matrix.to_html())[1])
@@ -62,6 +74,9 @@ def test_hostile_words_stay_text():
         (lambda: span_matrix(longest=0), "longest must be a whole number"),
         (lambda: span_matrix(threshold=11), "threshold must lie from -10 to 10"),
         (lambda: four_heads("fifth"), "head must be one of"),
+        (lambda: cls_rows(np.ones((2, 2, 3))), "sum to 1 over tokens"),
+        (lambda: cls_rows(np.full((2, 2, 2), 0.5), ["[CLS]", "[SEP]"]), "with a word besides"),
+        (lambda: cls_rows(layer=3), "layer must be a whole number from 0 to 2"),
     ],
 )
 def test_errors_name_the_argument(make, says):

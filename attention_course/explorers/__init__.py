@@ -7,6 +7,7 @@ from attention_course.explorers.block_flow import block_flow
 from attention_course.explorers.block_stepper import block_stepper
 from attention_course.explorers.bpe_steps import bpe_steps
 from attention_course.explorers.broadcasting_viewer import broadcasting_viewer
+from attention_course.explorers.cls_rows import cls_rows
 from attention_course.explorers.decoder_stepper import decoder_stepper
 from attention_course.explorers.distance_products import distance_products
 from attention_course.explorers.four_heads import four_heads
@@ -36,6 +37,7 @@ __all__ = [
     "block_stepper",
     "bpe_steps",
     "broadcasting_viewer",
+    "cls_rows",
     "decoder_stepper",
     "distance_products",
     "four_heads",

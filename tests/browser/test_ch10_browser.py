@@ -12,6 +12,8 @@ CELLS = (
     "print(matrix.longest, matrix.threshold, matrix.best())",
     "heads = four_heads()\nheads",
     "print(heads.head)",
+    "rows = cls_rows()\nrows",
+    "print(rows.layer, rows.head, rows.words_only)",
 )
 
 
@@ -63,3 +65,22 @@ def test_four_heads(module_notebook):
     assert figure.locator("td.lm-loss").all_inner_texts()[0] == "B-PER"
     assert "word → tag" in nb.run_cell(3)
     keep(figure, "four_heads_tags")
+
+
+def test_cls_rows(module_notebook):
+    nb = module_notebook
+    figure, status = live(nb, 4, "lm-cls")
+    keep(figure, "cls_rows")
+    assert "Layer 1, mean over 2 heads: [CLS] looks most at “[CLS]” (0.45)" in status.inner_text()
+    assert "[CLS] and [SEP] get 0.55 of it" in status.inner_text()
+    figure.get_by_role("button", name="layer 1", exact=True).focus()
+    nb.page.keyboard.press("ArrowDown")
+    nb.page.keyboard.press("ArrowDown")
+    with picture_changes(figure):
+        nb.page.keyboard.press("Enter")
+    figure.get_by_role("button", name="head 2", exact=True).click()
+    assert "Layer 3, head 2: [CLS] looks most at “small” (0.40)" in status.inner_text()
+    figure.get_by_label("words only").check()
+    assert "looks most at “small” (0.57)" in status.inner_text()
+    assert "2 1 True" in nb.run_cell(5)
+    keep(figure, "cls_rows_words")

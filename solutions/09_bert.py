@@ -1077,7 +1077,7 @@ print(f"'It uses more than the two neighbours': {verdict} ({gain:+.2f} nats per 
 # are named). Predict: what becomes of the guesses for "her" if the queen becomes a king, and what
 # if there are several kings?
 
-# %% tags=["explorer"]
+# %% tags=["experiment"]
 blank_filler(*filler.every_blank("the queen took the boys behind her house ."), blanks=(7,))
 
 # %% tags=["experiment"]

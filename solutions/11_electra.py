@@ -685,7 +685,7 @@ for labels in (100, 400):
 # Before the generator goes, let it play once more. The sentences below are corrupted now, on your
 # machine; another `first` gives others.
 
-# %% tags=["explorer"]
+# %% tags=["experiment"]
 first = 0
 some = corpus.test[first : first + 12]
 replaced_game([corrupted(pair, ids, seed) for seed, (ids, _) in enumerate(some)])

@@ -1,4 +1,6 @@
 import filecmp
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -48,3 +50,19 @@ def test_a_broken_master_leaves_the_old_build_alone(tmp_path):
     with pytest.raises(MasterError, match="without a check cell"):
         build(tmp_path, ["02_attention"])
     assert old.read_text() == "still here"
+
+
+@pytest.mark.parametrize("name", master_names())
+def test_what_grading_runs_needs_no_experiment(name):
+    """Grading leaves experiments out: no other cell may use a name that only they define."""
+    notebook = nbformat.read(SOLUTIONS / name / f"{name}.ipynb", as_version=4)
+    kept = [
+        cell.source
+        for cell in notebook.cells
+        if cell.cell_type == "code" and "experiment" not in cell.metadata.get("tags", [])
+    ]
+    command = ["ruff", "check", "--isolated", "--select=F821", "--output-format=concise", "-"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command], input="\n".join(kept), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

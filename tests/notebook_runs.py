@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 import nbformat
+from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 
 from autograder.masters import ROOT
@@ -22,10 +24,20 @@ def errors_and_warnings(notebook):
     return told
 
 
-def run_chapter(kind, chapter, folder, left_out=lambda cell: False, first=""):
+def kernel_without_network(folder):
+    """A kernel that reaches no network, not even this machine's; its sockets are in `folder`."""
+    sockets = str(folder / "kernel")
+    manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=sockets)
+    cut = ["bwrap", "--unshare-net", "--die-with-parent", "--dev-bind", "/", "/"]
+    manager.kernel_spec.argv = [*cut, sys.executable, *manager.kernel_spec.argv[1:]]
+    return manager
+
+
+def run_chapter(kind, chapter, folder, left_out=lambda cell: False, first="", kernel=None):
     """Runs a copy of a built notebook ("course" or "solutions"); cells left out stay unrun.
 
-    `first` is code that runs before the notebook's own.
+    `first` is code that runs before the notebook's own. `kernel`: the manager of another kernel
+    than the usual.
     """
     copy = shutil.copytree(ROOT / kind / chapter, folder / chapter)
     notebook = nbformat.read(copy / f"{chapter}.ipynb", as_version=4)
@@ -35,5 +47,8 @@ def run_chapter(kind, chapter, folder, left_out=lambda cell: False, first=""):
     if first:
         notebook.cells.insert(0, nbformat.v4.new_code_cell(first))
     resources = {"metadata": {"path": str(copy)}}
-    NotebookClient(notebook, timeout=600, allow_errors=True, resources=resources).execute()
+    client = NotebookClient(
+        notebook, km=kernel, timeout=600, allow_errors=True, resources=resources
+    )
+    client.execute(cleanup_kc=True)
     return notebook

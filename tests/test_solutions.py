@@ -1,7 +1,7 @@
 """Every chapter from top to bottom as its author solved it."""
 
 import pytest
-from notebook_runs import errors_and_warnings, run_chapter
+from notebook_runs import errors_and_warnings, kernel_without_network, run_chapter
 
 from attention_course.pretrained import MINILM
 from autograder import ledger
@@ -16,8 +16,8 @@ def verdicts(records):
 
 
 @pytest.mark.parametrize("chapter", sorted(chapters()))
-def test_solutions_run_without_a_word(chapter, tmp_path):
-    notebook = run_chapter("solutions", chapter, tmp_path)
+def test_solutions_run_without_a_word_and_without_a_network(chapter, tmp_path):
+    notebook = run_chapter("solutions", chapter, tmp_path, kernel=kernel_without_network(tmp_path))
     assert errors_and_warnings(notebook) == []
     kept = [record for record in ledger.read() if record["chapter"] == chapter]
     assert verdicts(ledger.records_in(notebook)) == verdicts(kept), f"autograder ledger {chapter}"
